@@ -1,4 +1,4 @@
-//! Who called what, and how it ended: the audit and the counters.
+//! The record of calls, callers and outcomes: the audit and the counters.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -22,16 +22,16 @@ use crate::lines::LineCaller;
 use crate::sessions::{ModelRequest, NetworkConnection};
 use crate::sync::lock;
 
-/// Calls that can be explained, some 300 bytes each.
+/// The number of calls that can be explained, about 300 bytes each.
 const TRACES_MAX: usize = 4096;
 
-/// Tells of every call: no arguments, no results, no secrets.
+/// Records every call: no arguments, no results, no secrets.
 #[derive(Clone)]
 pub(crate) struct Auditor(Arc<Inner>);
 
 struct Inner {
     audit: Audit,
-    /// One pair for each tool, in the order of the table.
+    /// One pair per tool, in the order of the table.
     counters: Vec<ToolCounters>,
     traces: Mutex<TraceRing>,
 }
@@ -62,7 +62,7 @@ impl Auditor {
         Ok(Self(Arc::new(Inner { audit, counters, traces })))
     }
 
-    /// A call that was not admitted.
+    /// Records a call that was not admitted.
     pub(crate) fn refused(
         &self,
         now: Now,
@@ -74,7 +74,7 @@ impl Auditor {
         self.refused_in(now, (by.id(), by.session()), edge, tool.to_owned(), id, error);
     }
 
-    /// A call for a session that was not admitted.
+    /// Records a call for a session that was not admitted.
     pub(crate) fn refused_in(
         &self,
         now: Now,
@@ -99,13 +99,13 @@ impl Auditor {
         });
     }
 
-    /// A call of a tool that answers at once: counted, unless its row wants more.
+    /// Records a call of a tool that answers immediately: counted only, unless its row wants more.
     pub(crate) fn counted(&self, row: &ToolRow, succeeded: bool) {
         let counters = &self.0.counters[row.kind as usize];
         if succeeded { &counters.succeeded } else { &counters.failed }.increment(1);
     }
 
-    /// A call that waits for something was admitted: from here on it can be explained.
+    /// Records that a call that waits for something was admitted: from now on it can be explained.
     pub(crate) fn admitted(&self, now: Now, asked: &Asked, request_id: Option<RequestId>) {
         lock(&self.0.traces).begin(Trace {
             call: asked.id,
@@ -123,7 +123,7 @@ impl Auditor {
         });
     }
 
-    /// A call of a tool on a line was admitted.
+    /// Records that a call of a tool on a line was admitted.
     pub(crate) fn line_admitted(&self, now: Now, call: &LineCaller, line: &LineName) {
         lock(&self.0.traces).begin(Trace {
             call: call.id,
@@ -141,7 +141,7 @@ impl Auditor {
         });
     }
 
-    /// A call on a line went out to its party.
+    /// Records that a call on a line was delivered to its party.
     pub(crate) fn delivered(&self, now: Now, call: CallId) {
         lock(&self.0.traces).amend(call, |trace| {
             if let Some(line) = &mut trace.line {
@@ -150,7 +150,7 @@ impl Auditor {
         });
     }
 
-    /// A party answered a call that had ended.
+    /// Records an answer of a party to a call that had ended.
     pub(crate) fn late_answer(&self, call: CallId) {
         lock(&self.0.traces).amend(call, |trace| {
             if let Some(line) = &mut trace.line {
@@ -159,7 +159,7 @@ impl Auditor {
         });
     }
 
-    /// A call of a tool on a line ended.
+    /// Records the end of a call of a tool on a line.
     pub(crate) fn line_ended(
         &self,
         now: Now,
@@ -186,7 +186,7 @@ impl Auditor {
         });
     }
 
-    /// A session made a request of its model.
+    /// Records a session's request to its model.
     pub(crate) fn model_requested(
         &self,
         now: Now,
@@ -216,7 +216,7 @@ impl Auditor {
         });
     }
 
-    /// A session asked for a place of the network.
+    /// Records a session's request for a network destination.
     pub(crate) fn network_asked(
         &self,
         now: Now,
@@ -240,7 +240,7 @@ impl Auditor {
         });
     }
 
-    /// A call that repeats an earlier one.
+    /// Records a call that repeats an earlier one.
     pub(crate) fn repeated(&self, now: Now, asked: &Asked, job: Option<JobId>) {
         self.counted(asked.row, true);
         let answered = Answered { at: now, outcome: "repeated", certainty: None };
@@ -249,12 +249,12 @@ impl Auditor {
         });
     }
 
-    /// A call that ended.
+    /// Records the end of a call.
     pub(crate) fn each(&self, now: Now, asked: &Asked, error: Option<&Error>, started: Instant) {
         self.answered(now, asked, "success", error, started);
     }
 
-    /// A call that became a job, or failed to.
+    /// Records a call that became a job, or failed to.
     pub(crate) fn began(
         &self,
         now: Now,
@@ -295,12 +295,12 @@ impl Auditor {
         });
     }
 
-    /// The latest call that `is_wanted` picks.
+    /// Returns the latest call that `is_wanted` picks.
     pub(crate) fn explain(&self, is_wanted: impl Fn(&Trace) -> bool) -> Option<Trace> {
         lock(&self.0.traces).find(is_wanted).cloned()
     }
 
-    /// Lines of the audit, newest first: all that were there when it was asked. Blocks.
+    /// Returns audit lines, newest first: all that existed at the time of the request. Blocks.
     pub(crate) fn page(
         &self,
         before: Option<AuditCursor>,
@@ -310,7 +310,7 @@ impl Auditor {
         self.0.audit.page(before, limit)
     }
 
-    /// Writes what is waiting and closes the segments.
+    /// Writes pending lines and closes the segments.
     pub(crate) fn close(&self) {
         self.0.audit.close();
     }

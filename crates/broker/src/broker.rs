@@ -1,4 +1,4 @@
-//! The door: from a call to its answer.
+//! The entry point: from a call to its answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ use crate::{carry_out, failure, upkeep};
 /// may; twice that is plenty.
 const PLAIN_CALL_MS_MAX: u64 = 60_000;
 
-/// Why the broker did not start.
+/// The reason why the broker did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The records cannot be opened.
@@ -62,70 +62,70 @@ pub enum StartError {
     /// The journals of sessions cannot be opened.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What a restart found cannot be taken up.
-    #[error("cannot take up the work of the last run")]
+    /// The unfinished work of the last run cannot be resumed.
+    #[error("cannot resume the unfinished work of the last run")]
     Restore(#[source] Error),
 }
 
-/// What a broker runs on: the machine, or a simulation of it.
+/// The broker's environment: the machine, or a simulation of it.
 #[derive(Debug)]
 pub struct Outside {
     /// The records of the data directory.
     pub store: Store,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Random bytes.
+    /// The source of random bytes.
     pub entropy: Entropy,
-    /// Where work that blocks runs.
+    /// Where blocking work runs.
     pub blocking: Blocking,
 }
 
-/// How much is in the broker's tables: all of it is nothing when nothing is asked of it.
+/// The sizes of the broker's tables; all are zero when the broker is idle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnderWay {
-    /// Calls that wait for something.
+    /// Calls in progress.
     pub n_calls: usize,
     /// Jobs that have not ended.
     pub n_jobs: usize,
-    /// Calls that are remembered, so that a repeat is recognised.
+    /// Calls remembered to recognise repeats.
     pub n_repeats: usize,
     /// Lines, their open streams, and calls on them.
     pub lines: (usize, usize, usize),
     /// Sessions that have not ended.
     pub n_sessions: usize,
-    /// Bytes of what sessions said that are in memory.
+    /// Bytes of session events held in memory.
     pub n_event_bytes: usize,
 }
 
-/// The broker. Cloning gives another handle.
+/// The broker. A clone is another handle to the same broker.
 #[derive(Debug, Clone)]
 pub struct Broker(pub(crate) Arc<Rooms>);
 
 impl Broker {
-    /// Opens the records of the data directory, which are this process's alone from now on: what else
-    /// is needed to start can be opened in between.
+    /// Opens the records of the data directory, which belong to this process alone from now on.
+    /// Other things needed for the start can be opened before the broker is.
     ///
     /// # Errors
-    /// When they cannot be opened, most often because another daemon has them.
+    /// When they cannot be opened, most often because another daemon uses them.
     pub fn open(config: &Config) -> Result<Store, StartError> {
         make_room(config);
         Ok(Store::open(&config.data_dir)?)
     }
 
-    /// Opens the data directory and takes up what the last run left.
+    /// Opens the data directory and resumes the unfinished work of the last run.
     ///
     /// # Errors
-    /// What could not be opened, and what to do.
+    /// When something cannot be opened; the error says what, and what to do.
     pub async fn start(config: Config, clock: Clock, entropy: Entropy) -> Result<Self, StartError> {
         let store = Self::open(&config)?;
         let blocking = Blocking::Threads;
         Self::start_in(config, Outside { store, clock, entropy, blocking }).await
     }
 
-    /// Like [`Broker::start`], on what the caller has chosen.
+    /// Like [`Broker::start`], in an environment that the caller chooses.
     ///
     /// # Errors
-    /// What could not be opened, and what to do.
+    /// When something cannot be opened; the error says what, and what to do.
     pub async fn start_in(config: Config, outside: Outside) -> Result<Self, StartError> {
         let Outside { store, clock, entropy, blocking } = outside;
         let blobs = Blobs::open(&config.data_dir.join(ringback_blobs::DIR))?;
@@ -170,31 +170,31 @@ impl Broker {
         Ok(Self(rooms))
     }
 
-    /// The token behind a secret.
+    /// Returns the credential for a token's secret.
     ///
     /// # Errors
-    /// `unauthenticated` when there is none that is valid.
+    /// `unauthenticated` when no valid token matches.
     pub fn authenticate(&self, secret: &str) -> Result<Credential> {
         self.0.identity.tokens.authenticate(secret, self.0.kernel.now())
     }
 
-    /// The token whose bytes are the secret key of a public key, for handshakes that prove the one
-    /// by the other.
+    /// Returns the credential of the token whose bytes are the secret key for a public key, for
+    /// handshakes that prove possession that way.
     ///
     /// # Errors
-    /// `unauthenticated` when there is none that is valid.
+    /// `unauthenticated` when no valid token matches.
     pub fn authenticate_key(&self, public_key: &[u8; 32]) -> Result<Credential> {
         self.0.identity.tokens.authenticate_key(public_key, self.0.kernel.now())
     }
 
-    /// The credential of a token that an edge authenticated earlier, by its public id. `None` for
-    /// anything else: nobody becomes local by saying so.
+    /// Returns the credential of a token that an edge authenticated earlier, by its public id.
+    /// `None` for anything else: a client cannot become local by claiming to be.
     #[must_use]
     pub fn credential(&self, id: PrincipalId) -> Option<Credential> {
         self.0.identity.tokens.credential(id)
     }
 
-    /// Whether a principal sees every event, or only its own.
+    /// Returns whether a principal sees every event or only its own.
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid.
@@ -203,8 +203,8 @@ impl Broker {
         Ok(policy::sight(principal) == policy::Sight::All)
     }
 
-    /// Makes the first token of a new data directory: one that may do everything. `None` if there
-    /// are tokens already.
+    /// Creates the first token of a new data directory, which may do everything. Returns `None` if
+    /// tokens exist already.
     ///
     /// # Errors
     /// When it cannot be stored.
@@ -216,43 +216,43 @@ impl Broker {
         Ok(Some(token.token))
     }
 
-    /// Tools on lines: offering, calling and answering.
+    /// Returns the lines: offering tools, calling them and answering calls.
     #[must_use]
     pub fn lines(&self) -> &Arc<Lines> {
         &self.0.lines
     }
 
-    /// Tools of sessions' callers.
+    /// Returns the tools that sessions' callers offer.
     #[must_use]
     pub fn callers(&self) -> &Callers {
         &self.0.callers
     }
 
-    /// All events from now on.
+    /// Subscribes to all events from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         self.0.kernel.events.subscribe()
     }
 
-    /// This moment, as the broker's clock has it.
+    /// Returns the current time of the broker's clock.
     #[must_use]
     pub fn now(&self) -> Now {
         self.0.kernel.now()
     }
 
-    /// Whether the data directory is still where it was opened.
+    /// Returns whether the data directory is still where it was opened.
     #[must_use]
     pub fn is_data_dir_in_place(&self) -> bool {
         self.0.kernel.store.is_in_place()
     }
 
-    /// How many commits the store has made, and for how many requests.
+    /// Returns how many commits the store has made, and for how many requests.
     #[must_use]
     pub fn store_stats(&self) -> ringback_store::Stats {
         self.0.kernel.store.stats()
     }
 
-    /// How much is in the tables.
+    /// Returns the sizes of the tables.
     #[must_use]
     pub fn under_way(&self) -> UnderWay {
         UnderWay {
@@ -265,12 +265,12 @@ impl Broker {
         }
     }
 
-    /// Whether a principal may call a tool, by the tool's name alone: an edge asks before it reads the
-    /// input, so that nobody learns about the input of a tool that is not theirs. Whether there is such a
-    /// tool, the call finds out.
+    /// Checks whether a principal may call a tool, by the tool's name alone. An edge asks before it
+    /// reads the input, so that a caller learns nothing about the input of a tool it may not use.
+    /// Whether the tool exists is left to the call.
     ///
     /// # Errors
-    /// `unauthenticated` and `forbidden`, as the call itself.
+    /// `unauthenticated` and `forbidden`, as for the call itself.
     pub fn may_call(&self, credential: &Credential, edge: crate::Edge, tool: &str) -> Result<()> {
         let now = self.0.kernel.now();
         let may = credential.principal(now).and_then(|principal| match find(tool) {
@@ -283,7 +283,7 @@ impl Broker {
         })
     }
 
-    /// Takes a call. Refusals and `Sync` tools are answered at once.
+    /// Takes a call. Refusals and `Sync` tools are answered immediately.
     #[must_use]
     pub fn call(&self, call: Call<'_>) -> Answer {
         let rooms = &self.0;
@@ -353,7 +353,7 @@ impl Broker {
         })
     }
 
-    /// Stops: running jobs get `grace` to end by themselves, then they are interrupted. Pending
+    /// Stops the broker: running jobs get `grace` to finish, then they are interrupted. Pending
     /// ones run after the next start.
     pub async fn stop(&self, grace: Duration) {
         let rooms = &self.0;
@@ -362,10 +362,10 @@ impl Broker {
         let live = rooms.jobs.close_jobs();
         let waited = tokio::time::timeout(grace, rooms.jobs.jobs_ended()).await;
         if waited.is_err() {
-            tracing::warn!(jobs = live.len(), "jobs did not end in time and are interrupted");
+            tracing::warn!(jobs = live.len(), "interrupting jobs that did not end in time");
             for job in rooms.jobs.close_jobs() {
                 if let Err(error) = rooms.jobs.stop_job(job, StopReason::Shutdown).await {
-                    tracing::error!(%job, %error, "a job could not be told to stop");
+                    tracing::error!(%job, %error, "cannot stop a job");
                 }
             }
         }
@@ -437,7 +437,7 @@ impl Broker {
         Answer::Later(replies, control)
     }
 
-    /// Runs on even when nobody waits for it any more.
+    /// Keeps running after the last waiter has left.
     fn finishing(
         &self,
         work: impl Future<Output = ResponseEnvelope> + Send + 'static,
@@ -455,13 +455,13 @@ impl Broker {
     }
 }
 
-/// Gives the reserve up if the disk is so full that the store might not open. It is taken again when
-/// there is room.
+/// Releases the reserve if the disk is so full that the store might not open. It is taken again
+/// when there is space.
 fn make_room(config: &Config) {
     let disk = &config.sessions.disk;
     let reserve = Reserve::new(&config.data_dir, disk.reserve_bytes);
     let is_short = |space: Space| space.free < reserve.bytes();
-    // A directory that is not there yet has nothing to give up.
+    // A directory that does not exist yet has no reserve.
     if disk.disk.space(&config.data_dir).is_ok_and(is_short) {
         reserve.give_up();
     }
@@ -473,11 +473,11 @@ pub(crate) struct Asked {
     pub(crate) id: CallId,
     pub(crate) row: &'static ToolRow,
     pub(crate) principal: Arc<Principal>,
-    /// The key of the agent that calls, if one does.
+    /// The session key, if an agent calls.
     pub(crate) held: Option<Credential>,
     pub(crate) edge: crate::Edge,
     pub(crate) deadline: Deadline,
-    /// The caller's id for it, if a repeat of it is to be recognised.
+    /// The caller's id for it, if repeats are to be recognised.
     pub(crate) request_id: Option<RequestId>,
     pub(crate) repeat: Option<RepeatKey>,
     /// The trace it belongs to, if any.
@@ -485,8 +485,8 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Works out what a repeat is recognised by. The input may be large, so not on the thread that
-    /// took the call.
+    /// Computes the fingerprint that identifies a repeat. The input may be large, so this does not
+    /// run on the thread that took the call.
     fn identified(self, request: &ToolRequest) -> Self {
         let repeat = self.request_id.map(|request_id| repeat_key(request_id, request));
         Self { repeat, ..self }

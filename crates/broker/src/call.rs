@@ -1,4 +1,4 @@
-//! A call from an edge: admitted or refused at once, answered now or later.
+//! A call from an edge: admitted or refused immediately, answered now or later.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use crate::replies::Replies;
 use crate::stream::Stream;
 use crate::sync::lock;
 
-/// Where a call came in.
+/// The edge through which a call came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// HOOT01 over ZeroMQ.
@@ -33,12 +33,12 @@ pub enum Edge {
     Http,
     /// MCP over HTTP or stdio.
     Mcp,
-    /// The socket of a sandbox.
+    /// A sandbox's socket.
     Relay,
 }
 
 impl Edge {
-    /// The name in the audit and in metrics.
+    /// Returns the name used in the audit and in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Edge {
         }
     }
 
-    /// The encoding of payloads that pass through it.
+    /// Returns the encoding of payloads that pass through it.
     #[must_use]
     pub const fn format(self) -> Format {
         match self {
@@ -58,7 +58,7 @@ impl Edge {
         }
     }
 
-    /// What the edge does when the caller asks for nothing.
+    /// Returns the options that the edge uses when the caller sets none.
     #[must_use]
     pub const fn habit(self) -> EdgeHabit {
         match self {
@@ -68,30 +68,33 @@ impl Edge {
     }
 }
 
-/// A call as an edge hands it over.
+/// A call as an edge submits it.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// Who calls.
+    /// The caller.
     pub credential: &'a Credential,
-    /// Through which edge.
+    /// The edge.
     pub edge: Edge,
-    /// What.
+    /// The request.
     pub envelope: RequestEnvelope,
-    /// The caller's id for it, by which a repeat is recognised.
+    /// The caller's id for it, which identifies a repeat.
     pub request_id: Option<RequestId>,
 }
 
 /// The answer to a call.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large one is the hot one, and is used at once")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large variant is the hot one and is consumed immediately"
+)]
 pub enum Answer {
-    /// It is over.
+    /// The final reply.
     Now(ResponseEnvelope),
-    /// Replies will come.
+    /// Replies will follow.
     Later(Replies, CallControl),
 }
 
-/// How an edge speaks to a call under way. Cloning gives another handle of the same call.
+/// An edge's control over a call in progress. A clone controls the same call.
 #[derive(Debug, Clone)]
 pub struct CallControl {
     pub(crate) stop: Arc<CallStop>,
@@ -99,12 +102,12 @@ pub struct CallControl {
 }
 
 impl CallControl {
-    /// The caller wants it to stop.
+    /// Stops the call at its caller's request.
     pub fn cancel(&self) {
         self.stop.token.cancel();
     }
 
-    /// The caller takes so many more bytes of lossless chunks.
+    /// Grants credit for `bytes` more of lossless chunks.
     pub fn add_credit(&self, bytes: u64) {
         if let Some(stream) = &self.stream {
             stream.add_credit(bytes);
@@ -112,7 +115,7 @@ impl CallControl {
     }
 }
 
-/// How a call is told to stop.
+/// The stop signal of a call.
 #[derive(Debug)]
 pub(crate) struct CallStop {
     pub(crate) token: CancellationToken,
@@ -125,7 +128,7 @@ impl CallStop {
         Self { token: CancellationToken::new(), timed_out: AtomicBool::new(false), allowed_ms }
     }
 
-    /// Whether it is to stop because its time is up.
+    /// Returns whether it stops because its time is up.
     pub(crate) fn timed_out(&self) -> bool {
         self.timed_out.load(Ordering::Acquire)
     }
@@ -136,13 +139,13 @@ impl CallStop {
         if self.timed_out() {
             Error::timeout(&format!("`{tool}`"), self.allowed_ms)
         } else {
-            Error::cancelled("as the caller asked")
+            Error::cancelled("at the caller's request")
         }
         .with_certainty(Certainty::MayHaveRun)
     }
 }
 
-/// The calls under way: how long each may take, how to stop it, and which are repeats.
+/// The calls in progress: how long each may take, how to stop it, and which are repeats.
 #[derive(Debug)]
 pub(crate) struct Calls {
     kernel: Arc<Kernel>,
@@ -180,7 +183,8 @@ impl Calls {
         Ok(Admitted { calls: Arc::clone(self), id, stop })
     }
 
-    /// How many there are; the two tables tell the same number, or the larger one shows a leak.
+    /// Returns how many calls there are. The two tables have the same count; the larger one would
+    /// show a leak.
     pub(crate) fn len(&self) -> usize {
         let table = lock(&self.table);
         let n_calls = if table.rules.is_empty() { 0 } else { table.rules.len().max(1) };
@@ -191,7 +195,7 @@ impl Calls {
         lock(&self.table).rules.next_deadline()
     }
 
-    /// Gives a call more time; see the table.
+    /// Extends a call's deadline; see the table.
     pub(crate) fn extend(&self, id: CallId, ms: u64) {
         let ms_max = self.kernel.config.call_ms_max;
         lock(&self.table).rules.extend(id, self.kernel.now(), ms, ms_max);
@@ -209,7 +213,7 @@ impl Calls {
         }
     }
 
-    /// Jobs remember their request ids longer than other calls do, and over a restart.
+    /// Jobs remember their request ids longer than other calls do, and across a restart.
     pub(crate) async fn unused_for_a_job(&self, owner: PrincipalId, key: RepeatKey) -> Result<()> {
         let read = move |store: &Store| store.job_by_repeat(owner, key.request_id);
         let stored = self.kernel.read(read).await?;
@@ -217,7 +221,7 @@ impl Calls {
     }
 }
 
-/// A call under way; dropping it is its end.
+/// A call in progress; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     calls: Arc<Calls>,

@@ -1,4 +1,4 @@
-//! A call of a native tool without a job is carried out: once, however often it is asked.
+//! Runs a call of a native tool without a job: once, however often it is repeated.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::repeats::{Answered, Owed};
 use crate::replies::{Pending, reply};
 use crate::rooms::Rooms;
 
-/// A call that is carried out once, however often it is asked.
+/// A call that runs once, however often it is repeated.
 pub(crate) async fn once(
     rooms: &Arc<Rooms>,
     asked: Asked,
@@ -41,7 +41,7 @@ pub(crate) async fn once(
             }
         }
         Ok(Begin::Again(Answered::Job(_))) => {
-            Error::internal("repeat", "one request id stands for two kinds of call").into()
+            Error::internal("repeat", "one request id is used for two kinds of call").into()
         }
         Ok(Begin::First) => {
             let reply = match rooms.calls.unused_for_a_job(principal, key).await {
@@ -72,7 +72,7 @@ pub(crate) async fn plain(
         stop: admitted.stop.token.clone(),
     };
     let work: Pending<_> = if asked.row.recognises_repeats() {
-        // A write that began is finished and announced, also when its caller's time is up.
+        // A write that has started is finished and announced even when its caller's time is up.
         let running = rooms.kernel.tasks.spawn(handler::work(ctx, request));
         Box::pin(async move { running.await.unwrap_or_else(|error| Err(failure::internal(error))) })
     } else {

@@ -1,4 +1,4 @@
-//! What the broker is told at its start.
+//! The configuration of the broker.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::sessions::SessionSettings;
 
 /// The daemon's configuration as tools may see it: secrets masked.
 pub trait ConfigView: Send + Sync + std::fmt::Debug {
-    /// All of it, a section, or a key of a section; `None` if there is no such thing.
+    /// Returns all of it, a section, or a key of a section; `None` if it does not exist.
     fn get(&self, section: Option<&str>, key: Option<&str>) -> Option<Value>;
 }
 
-/// What the broker is told at its start.
+/// The configuration of the broker.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where everything that lasts is kept.
+    /// The directory of everything that lasts.
     pub data_dir: Utf8PathBuf,
     /// Directories whose files callers may name.
     pub file_roots: Vec<Utf8PathBuf>,
@@ -26,7 +26,7 @@ pub struct Config {
     pub version: String,
     /// The configuration as tools may see it.
     pub view: Arc<dyn ConfigView>,
-    /// Calls under way that one principal may have.
+    /// Calls that one principal may have in progress.
     pub calls_per_principal_max: usize,
     /// Jobs that run at the same time.
     pub jobs_running_max: usize,
@@ -36,39 +36,39 @@ pub struct Config {
     pub jobs_per_principal_max: usize,
     /// Events that are kept for readers.
     pub events_kept_max: usize,
-    /// Uploads in pieces that are open.
+    /// Open uploads in pieces.
     pub uploads_open_max: usize,
     /// Bytes of one upload.
     pub upload_bytes_max: u64,
     /// The longest any call may take, in milliseconds.
     pub call_ms_max: u64,
-    /// How lines are run.
+    /// The settings of lines.
     pub lines: LineSettings,
-    /// What the music tools are told.
+    /// The settings of the music tools.
     pub studio: StudioSettings,
-    /// How sessions are run.
+    /// The settings of sessions.
     pub sessions: SessionSettings,
-    /// What containers are told.
+    /// The settings of containers.
     pub containers: ContainerSettings,
 }
 
-/// What the music tools are told.
+/// The settings of the music tools.
 #[derive(Debug, Clone)]
 pub struct StudioSettings {
-    /// The SoundFont that is used when a caller names none; without it the usual places are searched.
+    /// The SoundFont used when a caller names none; without it the usual places are searched.
     pub soundfont: Option<Utf8PathBuf>,
     /// The longest MIDI file that is rendered, in seconds.
     pub render_seconds_max: u32,
     /// The longest sound that is analysed, in seconds.
     pub audio_seconds_max: u32,
-    /// Where the model services are, and how they are asked.
+    /// The music services: where they are and how to call them.
     pub models: ringback_models::Settings,
-    /// The `traceparent` that hands a span's trace on to a model service.
+    /// The `traceparent` that passes a span's trace to a music service.
     pub traceparent: fn(&tracing::Span) -> Option<String>,
 }
 
 impl Default for StudioSettings {
-    /// An hour makes a WAV file of 635 MB; half an hour of sound takes 160 MB to analyse. No model
+    /// An hour makes a WAV file of 635 MB; half an hour of sound takes 160 MB to analyse. No music
     /// services, and no traces.
     fn default() -> Self {
         Self {

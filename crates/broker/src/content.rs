@@ -1,5 +1,6 @@
-//! Content that goes in and out piece by piece, so that no edge ever holds it whole. The rules, the
-//! limits and the audit are those of `cas_store` and `cas_get`; one transfer is one call.
+//! Content that is read and written in pieces, so that no edge ever has it whole in memory. The
+//! rules, the limits and the audit are those of `cas_store` and `cas_get`; one transfer is one
+//! call.
 
 use bytes::Bytes;
 use ringback_blobs::Writer;
@@ -18,17 +19,17 @@ use crate::handler::Context;
 use crate::handlers::cas::{check_readable, claim};
 use crate::identity::Credential;
 
-/// What is gathered before a thread is asked to write it: small pieces would cost more in changing
-/// threads than in writing.
+/// The bytes gathered for one write: small pieces would cost more in thread switches than in
+/// writing.
 const WRITE_BYTES: usize = 256 << 10;
-/// What is written before the disk is looked at again.
+/// The bytes written between two checks of the disk.
 const ROOM_BYTES: u64 = 16 << 20;
 
 impl Broker {
     /// Opens content for reading.
     ///
     /// # Errors
-    /// `not_found` also for content that is not the caller's to see.
+    /// `not_found` also for content that the caller may not see.
     pub async fn read_blob(
         &self,
         credential: &Credential,
@@ -42,10 +43,10 @@ impl Broker {
         Ok(BlobReader { transfer, hash, size, mime_type })
     }
 
-    /// Begins to take content.
+    /// Starts to store content.
     ///
     /// # Errors
-    /// When the caller may not store any, or has too much under way.
+    /// When the caller may not store any, or has too many calls in progress.
     pub fn write_blob(&self, credential: &Credential, edge: Edge) -> Result<BlobWriter> {
         let request = CasStoreRequest {
             data: Data::default(),
@@ -60,7 +61,7 @@ impl Broker {
     }
 }
 
-/// Content on its way out. Dropped before [`BlobReader::finish`], the call counts as cancelled.
+/// Content on its way out. If dropped before [`BlobReader::finish`], the call counts as cancelled.
 #[derive(Debug)]
 pub struct BlobReader {
     transfer: Transfer,
@@ -70,19 +71,20 @@ pub struct BlobReader {
 }
 
 impl BlobReader {
-    /// How long the content is.
+    /// Returns the length of the content.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// The type that this principal stored it with, else the first one of all.
+    /// Returns the type that this principal stored it with, or else the first type stored by
+    /// anyone.
     #[must_use]
     pub fn mime_type(&self) -> &str {
         &self.mime_type
     }
 
-    /// Up to `length` bytes from `offset`.
+    /// Reads up to `length` bytes from `offset`.
     ///
     /// # Errors
     /// When the disk fails, or the call's time is up.
@@ -93,13 +95,13 @@ impl BlobReader {
         self.transfer.noted(read)
     }
 
-    /// The caller has all it wanted.
+    /// Ends the call: the caller has everything it wanted.
     pub fn finish(mut self) {
         self.transfer.end(None);
     }
 }
 
-/// Content on its way in. Dropped before [`BlobWriter::finish`], nothing of it is left.
+/// Content on its way in. If dropped before [`BlobWriter::finish`], none of it is kept.
 #[derive(Debug)]
 pub struct BlobWriter {
     transfer: Transfer,
@@ -107,33 +109,35 @@ pub struct BlobWriter {
     writer: Option<Writer>,
     waiting: Vec<u8>,
     size: u64,
-    /// Up to which size it is known that there is room.
+    /// The size up to which there is known to be space.
     n_checked: u64,
 }
 
-/// What was stored.
+/// Content that was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBlob {
-    /// Its name.
+    /// Its hash.
     pub hash: BlobHash,
     /// Its length.
     pub size: u64,
     /// The type that this principal first stored it with.
     pub mime_type: String,
-    /// Whether this principal had not stored it before; others do not count.
+    /// Whether this principal had not stored it before; other principals do not count.
     pub is_new: bool,
 }
 
 impl BlobWriter {
-    /// Takes the next piece.
+    /// Writes the next piece.
     ///
     /// # Errors
-    /// `too_large` beyond the limit of one blob; when the disk fails, or the call's time is up.
+    /// `too_large` beyond the limit of one blob; other errors when the disk fails or the call's
+    /// time is up.
     pub async fn write(&mut self, piece: &[u8]) -> Result<()> {
         self.size += piece.len() as u64;
         let bytes_max = self.transfer.ctx.rooms.kernel.config.upload_bytes_max;
         if self.size > bytes_max {
-            let message = format!("a blob has at most {bytes_max} bytes (limits.upload_bytes_max)");
+            let message =
+                format!("a blob can have at most {bytes_max} bytes (limits.upload_bytes_max)");
             return self.transfer.noted(Err(Error::new(ErrorKind::TooLarge, message)));
         }
         self.waiting.extend_from_slice(piece);
@@ -144,10 +148,10 @@ impl BlobWriter {
         self.transfer.noted(written)
     }
 
-    /// Makes the content durable, if it has the name that is expected.
+    /// Makes the content durable, if it has the expected hash.
     ///
     /// # Errors
-    /// `invalid` for other content or a type that is none; when the disk fails.
+    /// `invalid` for a different hash or a malformed type; other errors when the disk fails.
     pub async fn finish(
         mut self,
         mime_type: String,
@@ -171,7 +175,7 @@ impl BlobWriter {
 
     async fn flush(&mut self) -> Result<()> {
         let ctx = &self.transfer.ctx;
-        // Once for every so many bytes: looking at the disk costs more than writing a little.
+        // Not for every piece: a check of the disk costs more than writing a little.
         if self.size > self.n_checked {
             ctx.rooms.disk.check_account(&ctx.principal, self.size)?;
             if self.size >= WRITE_BYTES as u64 {
@@ -219,7 +223,7 @@ impl Transfer {
             error
         };
         let principal = admit(&call, now).map_err(refused)?.clone();
-        // As long as it takes: a slow line has a large file too.
+        // Only the daemon's own limit: a slow connection may transfer a large file.
         let deadline = Deadline::smallest(now, None, None, rooms.kernel.config.call_ms_max);
         let admitted = rooms.calls.admit(id, principal.id, deadline).map_err(refused)?;
         let stop = admitted.stop.token.clone();
@@ -245,7 +249,7 @@ impl Transfer {
         Ok((info.size, own_type.unwrap_or(info.mime_type)))
     }
 
-    /// Something that may block, unless the call is to stop.
+    /// Runs a closure that may block, unless the call is to stop.
     async fn step<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -256,7 +260,7 @@ impl Transfer {
         self.ctx.rooms.kernel.blocking(work).await
     }
 
-    /// A failure ends the call.
+    /// Ends the call if the result is a failure.
     fn noted<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             self.end(Some(error));

@@ -1,4 +1,5 @@
-//! How failures below become the one error: the caller gets what it can act on, the log the rest.
+//! Converts failures of the layers below to the one error type: the caller gets what it can act on,
+//! the log gets the rest.
 
 use std::io;
 
@@ -7,14 +8,14 @@ use ringback_blobs::{OpenRootedError, ReadBlobError, UploadError, WriteBlobError
 use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_store::{CommitError, ReadError};
 
-/// Our fault: the cause goes to the log under an id that the caller is told.
+/// Converts a fault of the daemon: the cause goes to the log under an id that the caller gets.
 pub(crate) fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let log_id = format!("log_{:016x}", rand::random::<u64>());
     tracing::error!(log_id, error = causes(&error), "a call failed inside the daemon");
     Error::internal(log_id, error)
 }
 
-/// An error with all that caused it.
+/// Formats an error with all its causes.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut causes = error.to_string();
     let mut source = error.source();
@@ -63,7 +64,7 @@ pub(crate) fn read_blob(error: ReadBlobError) -> Error {
         ReadBlobError::NotFound { hash } => Error::not_found("blob", hash),
         ReadBlobError::OutOfRange { .. } => Error::invalid_field("offset", error.to_string()),
         ReadBlobError::Damaged { hash, found } => {
-            tracing::error!(%hash, %found, "a blob is damaged; storing its content again mends it");
+            tracing::error!(%hash, %found, "a blob is damaged; store its content again to fix it");
             Error::new(ErrorKind::Damaged, error.to_string())
         }
         ReadBlobError::File(_) => internal(error),
@@ -95,14 +96,14 @@ pub(crate) fn upload(error: UploadError) -> Error {
     }
 }
 
-/// A path outside the roots and one that does not exist look the same to a caller who may not
-/// know what lies outside.
+/// Reports a path outside the roots like one that does not exist, since the caller may not know
+/// what lies outside.
 pub(crate) fn rooted(error: &OpenRootedError) -> Error {
-    tracing::info!(error = %error, "a file named by a caller was refused");
+    tracing::info!(error = %error, "refused a file path from a caller");
     Error::invalid_field("file_path", error.to_string())
 }
 
-/// What is in a workspace is the caller's to see; what the system refused may be for the log.
+/// A caller may see the contents of a workspace; errors of the system may belong in the log only.
 pub(crate) fn tree(error: TreeError) -> Error {
     match &error {
         TreeError::NotFound { .. } => Error::new(ErrorKind::NotFound, error.to_string()),
@@ -128,7 +129,8 @@ pub(crate) fn tree(error: TreeError) -> Error {
     }
 }
 
-/// A directory that could not be removed: which one is for the caller, why is for both.
+/// Reports a directory that could not be removed: the caller learns which one, caller and log learn
+/// why.
 pub(crate) fn tree_left(error: TreeError) -> Error {
     let why = causes(&error);
     let kind = match &error {
@@ -145,12 +147,12 @@ pub(crate) fn tree_left(error: TreeError) -> Error {
         | TreeError::Unsupported { .. }
         | TreeError::Archive { .. } => ErrorKind::Internal,
     };
-    tracing::error!(error = why, "a directory could not be removed");
-    let message = format!("{why}; what is left stays, and can be deleted again");
+    tracing::error!(error = why, "cannot remove a directory");
+    let message = format!("{why}; the rest is kept; try to delete it again");
     Error::new(kind, message).with_source(error)
 }
 
-/// What a refusal of the system means to a caller who can do something about it.
+/// Maps a system error to a kind that the caller can act on.
 fn source_kind(source: &io::Error) -> Option<ErrorKind> {
     let is = |kind| source.kind() == kind;
     if is(io::ErrorKind::FileTooLarge) {

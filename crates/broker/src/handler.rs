@@ -1,6 +1,6 @@
-//! How a native tool is carried out: one implementation of [`Handler`] or [`SyncHandler`] for each
-//! row of the table. The types tie a handler to its row: one that returns another tool's response
-//! does not compile. This one does, and each of those below differs from it in one place:
+//! The implementation of native tools: one [`Handler`] or [`SyncHandler`] for each row of the
+//! table. The types tie a handler to its row: one that returns another tool's response does not
+//! compile. This example compiles; each of those below differs from it in one place:
 //!
 //! ```
 //! use ringback_broker::handler::{SyncContext, SyncHandler};
@@ -32,7 +32,7 @@
 //! }
 //! ```
 //!
-//! A `Sync` handler is a plain function. One that waits:
+//! A `Sync` handler is a plain function. It cannot wait:
 //!
 //! ```compile_fail,E0728
 //! use ringback_broker::handler::{SyncContext, SyncHandler};
@@ -48,7 +48,7 @@
 //! }
 //! ```
 //!
-//! One that is a future:
+//! It cannot be a future:
 //!
 //! ```compile_fail,E0053
 //! use ringback_broker::handler::{SyncContext, SyncHandler};
@@ -64,7 +64,7 @@
 //! }
 //! ```
 //!
-//! One that writes to the store, as a [`Handler`] may:
+//! It cannot write to the store, as a [`Handler`] may:
 //!
 //! ```compile_fail,E0599
 //! use ringback_broker::handler::{SyncContext, SyncHandler};
@@ -80,7 +80,7 @@
 //! }
 //! ```
 //!
-//! One that reaches for what is rooms, and so for content, store and agents:
+//! It cannot reach the rooms, and through them content, store and agents:
 //!
 //! ```compile_fail,E0609
 //! use ringback_broker::handler::{SyncContext, SyncHandler};
@@ -96,7 +96,7 @@
 //! }
 //! ```
 //!
-//! One that hands work to another thread:
+//! It cannot hand work to another thread:
 //!
 //! ```compile_fail,E0599
 //! use ringback_broker::handler::{SyncContext, SyncHandler};
@@ -131,7 +131,7 @@ use crate::jobs::LiveJob;
 use crate::lines::Lines;
 use crate::rooms::{Rooms, visible};
 
-/// What a tool that answers at once may look at: nothing in it can wait.
+/// The context of a tool that answers immediately: nothing in it can wait.
 #[derive(Debug, Clone, Copy)]
 pub struct SyncContext<'a> {
     pub(crate) now: Now,
@@ -140,38 +140,38 @@ pub struct SyncContext<'a> {
     pub(crate) lines: &'a Lines,
 }
 
-/// Carries out a `Sync` tool: a plain function, so it cannot wait.
+/// Runs a `Sync` tool: a plain function, so it cannot wait.
 pub trait SyncHandler<T: Tool> {
-    /// Answers at once.
+    /// Answers immediately.
     ///
     /// # Errors
-    /// What the caller did wrong.
+    /// When the caller made a mistake.
     fn handle(ctx: &SyncContext<'_>, request: T::Request) -> Result<T::Response>;
 }
 
-/// Carries out a tool that may wait.
+/// Runs a tool that may wait.
 pub trait Handler<T: Tool> {
-    /// Answers when the work is done. Dropping the future stops the work, but for what it handed
-    /// to `Context::blocking`, which is told by its flag and waited for.
+    /// Answers when the work is done. Dropping the future stops the work, except what it handed to
+    /// `Context::blocking`, which is signalled by its flag and waited for.
     ///
     /// # Errors
-    /// What went wrong, and whether the tool ran.
+    /// When the work fails; the error says whether the tool ran.
     fn handle(
         ctx: Context,
         request: T::Request,
     ) -> impl Future<Output = Result<T::Response>> + Send;
 }
 
-/// What a tool that may wait works with.
+/// The context of a tool that may wait.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub(crate) rooms: Arc<Rooms>,
     pub(crate) principal: Arc<Principal>,
-    /// The job this work is, if it is one.
+    /// The job that this work belongs to, if any.
     pub(crate) job: Option<Arc<LiveJob>>,
-    /// Through which edge the answer goes, if it goes out at once.
+    /// The edge that the answer goes through, if it goes out immediately.
     pub(crate) edge: Option<Edge>,
-    /// Ends when the work is to stop.
+    /// Cancelled when the work is to stop.
     pub(crate) stop: CancellationToken,
 }
 
@@ -192,7 +192,7 @@ impl Context {
         self.rooms.kernel.commit(records).await
     }
 
-    /// Writes records of a deletion, also on a full disk as far as that is possible.
+    /// Writes records of a deletion, also on a full disk where possible.
     pub(crate) async fn commit_end(&self, records: Vec<Record>) -> Result<()> {
         self.rooms.kernel.commit_deletion(records).await
     }
@@ -204,7 +204,7 @@ impl Context {
         self.rooms.kernel.read(read).await
     }
 
-    /// Runs something on a thread that may block. It should look at the flag now and then: a job
+    /// Runs a closure on a thread that may block. It should check the flag now and then: a job
     /// counts as stopped only when this has returned.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
@@ -217,8 +217,8 @@ impl Context {
         }
     }
 
-    /// Runs something that goes on when the work is dropped. It has to look at the flag: a job counts as
-    /// stopped only when this has ended.
+    /// Runs a closure that continues when the work is dropped. It has to check the flag: a job
+    /// counts as stopped only when this has ended.
     pub(crate) fn finishing<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -229,7 +229,7 @@ impl Context {
         }
     }
 
-    /// Tells how far the work is, or sends a part of its result.
+    /// Reports progress, or sends a part of the result.
     pub(crate) async fn send(&self, chunk: StreamChunk) {
         if let Some(job) = &self.job {
             self.rooms.jobs.send_chunk(job, chunk).await;
@@ -254,8 +254,8 @@ macro_rules! dispatch {
             about: $about:literal,
         }
     )*) => {
-        /// Answers a `Sync` tool at once; gives any other request back.
-        #[expect(clippy::result_large_err, reason = "the request goes on, it is no error")]
+        /// Answers a `Sync` tool immediately; returns any other request.
+        #[expect(clippy::result_large_err, reason = "the request is passed on; it is not an error")]
         pub(crate) fn answer(
             ctx: &SyncContext<'_>,
             request: ToolRequest,
@@ -265,7 +265,7 @@ macro_rules! dispatch {
             }
         }
 
-        /// The work of a tool, which may wait.
+        /// Returns the work of a tool, which may wait.
         pub(crate) fn work(ctx: Context, request: ToolRequest) -> Work {
             match request {
                 $(ToolRequest::$variant(request) => work_as!($timing, $variant, ctx, request),)*

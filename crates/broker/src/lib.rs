@@ -1,15 +1,16 @@
-//! The running heart: takes calls from the edges, applies the rules of core, writes what must last,
-//! runs the native tools, and answers. [`Broker`] is the only door.
+//! The core of the daemon: takes calls from the edges, applies the rules of `core`, stores what
+//! must last, runs the native tools and answers. [`Broker`] is the only entry point.
 //!
 //! Main types: [`Broker`], [`Config`], [`Call`] and [`Answer`], [`Credential`],
 //! [`handler::Handler`] for native tools.
 //!
 //! Invariants:
-//! * Nothing is said before it is durable: records are committed, then effects are carried out.
-//! * Every task is tracked, and joined at the end.
-//! * No lock is held across an await, and never two at once.
-//! * `Sync` tools get no handle to anything that waits.
-//! * JSON only in `payload`, for what passes through; no word of frames, headers or sockets.
+//! * Nothing is announced before it is durable: records are committed first, then effects run.
+//! * Every task is tracked, and joined at shutdown.
+//! * No lock is held across an await, and no two locks at the same time.
+//! * `Sync` tools get no handle to anything that can wait.
+//! * JSON appears only in `payload`, for content that passes through; frames, headers and sockets
+//!   belong to the edges.
 
 mod audit;
 mod broker;

@@ -1,4 +1,4 @@
-//! Payloads that only pass through: checked by a side view, translated only where the two ends speak
+//! Payloads that pass through: validated on a decoded copy, translated only where the two ends use
 //! different encodings, and otherwise the same bytes.
 
 use std::io;
@@ -10,24 +10,25 @@ use ringback_proto::any::{Any, Format};
 use ringback_proto::value::Value;
 use ringback_proto::{Error, Result, ToolRequest};
 
-/// Larger inputs are not checked against a schema: the view would cost several times their size.
+/// Larger inputs are not checked against a schema: decoding would cost several times their size.
 const CHECKED_BYTES_MAX: usize = 1 << 20;
 /// A schema larger than this is a mistake.
 const SCHEMA_BYTES_MAX: usize = 256 << 10;
-/// How much of what a validator says is told.
+/// The longest part of a validator's message that is passed on.
 const MISFIT_CHARS_MAX: usize = 300;
 
-/// The payload in the wanted encoding; the same bytes if it is in it already.
+/// Returns the payload in the wanted encoding; the same bytes if it has that encoding already.
 pub(crate) fn translate(payload: Any, wanted: Format) -> Result<Any> {
     payload.translate(wanted).map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// Writes a request as JSON, for one whose payload has what MsgPack cannot hold.
+/// Writes a request as JSON, for payloads with values that MsgPack cannot represent.
 ///
 /// # Panics
-/// When it cannot be written as JSON either: such a request never came in.
+/// When it cannot be written as JSON either, which no request that came in can cause.
 pub(crate) fn write_json(writer: impl io::Write, request: &ToolRequest) {
-    serde_json::to_writer(writer, request).expect("what MsgPack cannot hold came as JSON");
+    serde_json::to_writer(writer, request)
+        .expect("a request that MsgPack cannot represent came as JSON");
 }
 
 fn untranslatable(error: &dyn std::error::Error) -> Error {
@@ -35,7 +36,7 @@ fn untranslatable(error: &dyn std::error::Error) -> Error {
     Error::invalid(format!("the payload cannot be translated: {text}"))
 }
 
-/// A schema that says that it is of an object: unchanged if it has a type, whatever that is.
+/// Adds `"type": "object"` to a schema; a schema with any type stays unchanged.
 pub(crate) fn typed_as_object(schema: Any) -> Result<Any> {
     let schema = translate(schema, Format::Json)?;
     let text = schema.bytes.trim_ascii();
@@ -50,16 +51,16 @@ pub(crate) fn typed_as_object(schema: Any) -> Result<Any> {
     Ok(Any { format: Format::Json, bytes: [start, rest].concat().into() })
 }
 
-/// The schema of a tool's input, as its party gave it.
+/// The schema of a tool's input, as its party sent it.
 #[derive(Debug)]
 pub(crate) struct InputSchema {
     json: Bytes,
-    /// Made at the first call: most tools of a large offer are never called.
+    /// Compiled at the first call: most tools of a large offer are never called.
     validator: OnceLock<Option<Validator>>,
 }
 
 impl InputSchema {
-    /// Takes a schema that describes an object. None at all allows any object.
+    /// Accepts a schema that describes an object. No schema allows any object.
     pub(crate) fn read(schema: Option<Any>) -> Result<Self> {
         let Some(schema) = schema else {
             return Ok(Self {
@@ -68,7 +69,7 @@ impl InputSchema {
             });
         };
         if schema.bytes.len() > SCHEMA_BYTES_MAX {
-            let message = format!("a schema has at most {} KiB", SCHEMA_BYTES_MAX >> 10);
+            let message = format!("a schema can have at most {} KiB", SCHEMA_BYTES_MAX >> 10);
             return Err(Error::new(ringback_proto::ErrorKind::TooLarge, message));
         }
         let json = translate(schema, Format::Json)?.bytes;
@@ -89,17 +90,17 @@ impl InputSchema {
         Ok(Self { json, validator })
     }
 
-    /// The schema as JSON, as it came.
+    /// Returns the schema as JSON, unchanged.
     pub(crate) const fn json(&self) -> &Bytes {
         &self.json
     }
 
-    /// The schema as a value.
+    /// Returns the schema as a value.
     pub(crate) fn value(&self) -> Value {
-        serde_json::from_slice(&self.json).expect("it was read when it was offered")
+        serde_json::from_slice(&self.json).expect("the schema was parsed when it was offered")
     }
 
-    /// Whether an input fits. The input itself is not changed.
+    /// Checks an input against the schema. The input itself is not changed.
     pub(crate) fn check(&self, input: &Any) -> Result<()> {
         if input.bytes.len() > CHECKED_BYTES_MAX {
             return Ok(());
@@ -122,14 +123,14 @@ impl InputSchema {
             let said: String = error.to_string().chars().take(MISFIT_CHARS_MAX).collect();
             let place =
                 if place.is_empty() { "the input".to_owned() } else { format!("`{place}`") };
-            Error::invalid(format!("{place} does not fit the tool's schema: {said}"))
+            Error::invalid(format!("{place} does not match the tool's schema: {said}"))
         })
     }
 }
 
 fn bad_schema(why: &str) -> Error {
     let why: String = why.chars().take(MISFIT_CHARS_MAX).collect();
-    Error::invalid_field("parameters", format!("the schema of the input cannot be used: {why}"))
+    Error::invalid_field("parameters", format!("the input schema is invalid: {why}"))
 }
 
 fn is_object(input: &Any) -> Result<()> {
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(same.bytes.as_ptr(), there.bytes.as_ptr());
     }
 
-    /// Rule: a number that cannot be kept is refused, not rounded.
+    /// Rule: a number that cannot be represented exactly is refused, not rounded.
     #[test]
     fn what_the_other_encoding_cannot_say_is_refused() {
         for text in ["123456789012345678901", r#"{"a":[1,-9223372036854775809]}"#] {
@@ -222,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Rule: a schema never makes the daemon fetch anything, whatever in it points elsewhere.
+    /// Rule: a schema never makes the daemon fetch anything, whatever it refers to.
     #[test]
     fn a_schema_that_points_elsewhere_fetches_nothing() {
         let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -237,14 +238,14 @@ mod tests {
             format!(r#"{{"properties":{{"a":{{"$dynamicRef":"{url}#a"}}}}}}"#),
             r#"{"properties":{"a":{"$ref":"file:///etc/hostname"}}}"#.to_owned(),
         ] {
-            // Whether it is refused, or allows anything: nobody is asked for what it points at.
+            // Whether it is refused or allows anything: nothing that it refers to is fetched.
             if let Ok(read) = InputSchema::read(Some(json(&schema))) {
                 drop(read.check(&json(r#"{"a":1}"#)));
             }
             let error = elsewhere.accept().expect_err(&schema);
             assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{schema}");
         }
-        // A connection would be seen.
+        // A connection would be visible.
         let asking = std::net::TcpStream::connect(elsewhere.local_addr().unwrap()).unwrap();
         elsewhere.set_nonblocking(false).unwrap();
         assert_eq!(elsewhere.accept().unwrap().1, asking.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! The shell of the repeat table: where the answer of a call that is asked again appears.
+//! The shell of the repeat table: where the answer to a repeated call appears.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -14,19 +14,19 @@ use tokio::sync::SetOnce;
 use crate::payload;
 use crate::sync::lock;
 
-/// Calls that are remembered at the same time, about 300 bytes each.
+/// Calls remembered at the same time, about 300 bytes each.
 const ENTRIES_MAX: usize = 65_536;
 
-/// Where the answer of the first call appears.
+/// Where the answer to the first call appears.
 #[derive(Debug, Clone)]
 pub(crate) enum Answered {
     /// A call without a job.
     Plain(Arc<SetOnce<Result<ResponseEnvelope>>>),
-    /// A job: its id, or why there is none.
+    /// A job: its id, or why it was not created.
     Job(Arc<SetOnce<Result<JobId>>>),
 }
 
-/// Whoever carries a call out owes its repeats an answer; should it panic, they learn that.
+/// The duty of a running call to answer its repeats; if the call panics, they get an error.
 #[derive(Debug)]
 pub(crate) struct Owed<T>(Arc<SetOnce<Result<T>>>);
 
@@ -35,7 +35,7 @@ impl<T> Owed<T> {
         Self(Arc::new(SetOnce::new()))
     }
 
-    /// Where the answer will appear.
+    /// Returns where the answer will appear.
     pub(crate) fn place(&self) -> Arc<SetOnce<Result<T>>> {
         Arc::clone(&self.0)
     }
@@ -48,7 +48,7 @@ impl<T> Owed<T> {
 impl<T> Drop for Owed<T> {
     fn drop(&mut self) {
         // Refused if there is an answer already.
-        let message = "the call this one repeats ended without an answer";
+        let message = "the original of this repeated call ended without an answer";
         drop(self.0.set(Err(Error::internal("repeat", message))));
     }
 }
@@ -73,7 +73,7 @@ impl Repeats {
         lock(&self.0).begin(now, principal, key, answered)
     }
 
-    /// Lets the same id try again if its call came to nothing.
+    /// Lets the same id try again if its call failed before it ran.
     pub(crate) fn reconsider(&self, principal: PrincipalId, request_id: RequestId, error: &Error) {
         if error.certainty() == Certainty::NotStarted && error.kind().is_retryable() {
             lock(&self.0).withdraw(principal, request_id);
@@ -95,16 +95,16 @@ pub(crate) fn repeat_key(request_id: RequestId, request: &ToolRequest) -> Repeat
     let written = if let ToolRequest::CasStore(piece) = request
         && piece.upload_id.is_some()
     {
-        // A piece of an upload is known by its place. Its bytes are hashed where they are stored;
-        // doing so here as well would hold up the thread that takes calls.
+        // A piece of an upload is identified by its offset. Its bytes are hashed where they are
+        // stored; hashing them here as well would block the thread that takes calls.
         let place = (&piece.upload_id, piece.offset, piece.data.0.len(), piece.last);
         rmp_serde::encode::write(&mut hasher, &("cas_store", place, &piece.mime_type))
     } else {
         rmp_serde::encode::write_named(&mut hasher, request)
     };
     if written.is_err() {
-        // A payload that kept its JSON text may have what MsgPack cannot hold. The same request
-        // comes here each time, so its hash is the same.
+        // A payload that kept its JSON text may contain values that MsgPack cannot represent. The
+        // same request takes this path each time, so its hash is the same.
         hasher = HashWriter(blake3::Hasher::new());
         payload::write_json(&mut hasher, request);
     }

@@ -1,4 +1,4 @@
-//! The replies to a call that is not over at once.
+//! The replies to a call that is not answered immediately.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::stream::{Next, Stream};
 pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The replies to a call, in order. Dropping it means that the caller has left: a read stops, a
-/// write finishes, and a job goes on if its id was handed out.
+/// write finishes, and a job continues if its id was handed out.
 pub struct Replies {
     state: State,
 }
@@ -35,11 +35,11 @@ enum State {
     Done,
 }
 
-/// How long after its deadline a call waits for the outcome of its job, which is told to stop then and
-/// has to be stored. Without it the caller is answered all the same.
+/// How long after its deadline a call waits for the outcome of its job, which is stopped at the
+/// deadline and has to be stored. After that the caller gets an answer without it.
 const STORED_GRACE: Duration = Duration::from_secs(2);
 
-/// Until when a caller is answered, whatever the store does.
+/// The time by which a caller is answered, whatever the store does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnswerBy {
     at: Instant,
@@ -53,10 +53,10 @@ impl AnswerBy {
         Self { at, allowed_ms: deadline.allowed_ms, tool: row.name }
     }
 
-    /// Waits for an answer, but not for longer.
+    /// Waits for an answer, but not past the limit.
     ///
     /// # Errors
-    /// `timeout`: how it ended is not known.
+    /// `timeout`: the outcome is unknown.
     pub(crate) async fn within<T>(self, answer: impl Future<Output = T>) -> Result<T> {
         tokio::time::timeout_at(self.at, answer).await.map_err(|_| {
             let error = Error::timeout(&format!("`{}`", self.tool), self.allowed_ms);
@@ -79,7 +79,7 @@ pub(crate) struct Followed {
 pub(crate) enum Attached {
     /// It has not ended.
     Live(Interest),
-    /// It ended before: the call is a repeat.
+    /// It had ended before: the call is a repeat.
     Ended(JobId, Outcome),
 }
 
@@ -91,7 +91,7 @@ impl Attached {
         }
     }
 
-    /// The caller is told the id.
+    /// The caller gets the id.
     fn hand_out(&self) -> JobId {
         if let Self::Live(interest) = self {
             interest.hand_out();
@@ -126,10 +126,10 @@ impl Replies {
         Self { state: State::OnLine(Box::new(followed)) }
     }
 
-    /// The next reply; `None` after the last.
+    /// Returns the next reply; `None` after the last.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing: the same reply comes at the next call.
+    /// Dropping it loses nothing: the next call returns the same reply.
     pub async fn next(&mut self) -> Option<ResponseEnvelope> {
         let (reply, state) = match &mut self.state {
             State::Done => return None,
@@ -204,7 +204,7 @@ impl Followed {
 
     fn lagged(&self) -> Error {
         let message = format!(
-            "the stream's reader gave no credit for too long (lagged); the work goes on as {}",
+            "the stream's reader gave no credit for too long (lagged); the work continues as {}",
             self.job.id()
         );
         Error::new(ErrorKind::Busy, message).with_certainty(Certainty::MayHaveRun)
@@ -212,7 +212,7 @@ impl Followed {
 }
 
 impl Drop for Followed {
-    /// A caller that cancels and leaves at once has cancelled all the same.
+    /// A caller that cancels and leaves immediately has still cancelled.
     fn drop(&mut self) {
         if self.stop.token.is_cancelled() {
             self.jobs.stop_soon(self.job.id());
@@ -220,7 +220,7 @@ impl Drop for Followed {
     }
 }
 
-/// The one reply of a call that makes a job and does not stream.
+/// The one reply to a call that creates a job and does not stream.
 pub(crate) async fn job_reply(
     jobs: &Arc<Jobs>,
     row: &'static ToolRow,

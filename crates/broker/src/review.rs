@@ -1,4 +1,4 @@
-//! Looking through the audit, for whoever may see everything.
+//! Reading the audit, for principals that may see everything.
 
 use ringback_core::policy::{Sight, sight};
 use ringback_proto::{Error, Result};
@@ -8,7 +8,7 @@ use crate::Broker;
 use crate::failure;
 use crate::identity::Credential;
 
-/// Lines on a page when not told.
+/// Lines on a page by default.
 const LIMIT: u32 = 100;
 /// Lines on a page at most.
 const LIMIT_MAX: u32 = 1000;
@@ -18,25 +18,25 @@ const LIMIT_MAX: u32 = 1000;
 pub struct AuditPage {
     /// Its lines, newest first.
     pub lines: Vec<Line>,
-    /// Where the next page starts; none on the last.
+    /// Where the next page starts; absent on the last.
     pub next_cursor: Option<String>,
 }
 
-/// The audit, open to a principal that may read it.
+/// The audit, opened for a principal that may read it.
 #[derive(Debug)]
 pub struct Audit<'a>(&'a Broker);
 
 impl Broker {
-    /// Opens the audit: what was called, by whom, and how it ended.
+    /// Opens the audit: the calls, their callers and their outcomes.
     ///
     /// # Errors
-    /// `forbidden` unless the principal is an admin of everything.
+    /// `forbidden` unless the principal has scope `admin` and is not limited to projects.
     pub fn audit(&self, credential: &Credential) -> Result<Audit<'_>> {
         let principal = credential.principal(self.0.kernel.now())?;
         if sight(principal) != Sight::All {
             return Err(Error::forbidden(
                 "reading the audit",
-                "a token that is admin of everything",
+                "a token with scope `admin` that is not limited to projects",
             ));
         }
         Ok(Audit(self))
@@ -44,8 +44,8 @@ impl Broker {
 }
 
 impl Audit<'_> {
-    /// One page, newest first. It includes every call that had ended before this request, except
-    /// calls of tools whose row says that they are only counted.
+    /// Returns one page, newest first. It includes every call that had ended before this request,
+    /// except calls of tools whose row says that they are only counted.
     ///
     /// # Errors
     /// `invalid` for a cursor that the audit did not return.

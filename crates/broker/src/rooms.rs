@@ -1,5 +1,5 @@
-//! The rooms of the broker. Each owns its table and what is done with it; what it needs of another is a
-//! field, so that the types show which locks can meet. The kernel stands under all of them.
+//! The rooms of the broker. Each owns its table and the work on it; a dependency on another room is
+//! a field, so that the types show which locks can meet. The kernel lies below all of them.
 
 use std::sync::{Arc, Weak};
 
@@ -22,7 +22,7 @@ use crate::lines::{Callers, Lines};
 use crate::sessions::{Budgets, Conversations, Networks, Offers, Register, Sessions, UrlTokens};
 use crate::workspaces::Workspaces;
 
-/// Everything the broker owns.
+/// Everything that the broker owns.
 #[derive(Debug)]
 pub(crate) struct Rooms {
     pub(crate) kernel: Arc<Kernel>,
@@ -47,7 +47,7 @@ pub(crate) struct Rooms {
     pub(crate) studio: Studio,
 }
 
-/// What rooms find on the disk when they are built.
+/// The state that rooms load from the disk when they are built.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) tokens: Vec<TokenRecord>,
@@ -55,7 +55,7 @@ pub(crate) struct Found {
 }
 
 impl Rooms {
-    /// Builds every room on a kernel, from the inside out.
+    /// Builds every room on a kernel, dependencies first.
     pub(crate) fn build(kernel: Kernel, found: Found) -> Arc<Self> {
         Arc::new_cyclic(|rooms| Self::on(Arc::new(kernel), found, rooms))
     }
@@ -102,7 +102,7 @@ impl Rooms {
     }
 }
 
-/// What sessions and containers stand on.
+/// The parts that sessions and containers depend on.
 #[derive(Debug, Clone)]
 pub(crate) struct Ground {
     pub(crate) kernel: Arc<Kernel>,
@@ -114,7 +114,7 @@ pub(crate) struct Ground {
     pub(crate) sandboxes: Arc<Sandboxes>,
     pub(crate) images: Arc<Images>,
     pub(crate) disk: Arc<DiskGuard>,
-    /// For what opens a session's sockets: it serves them with the whole broker.
+    /// The whole broker, which serves the sockets of sessions.
     pub(crate) rooms: Weak<Rooms>,
 }
 
@@ -148,7 +148,7 @@ impl Ground {
     }
 }
 
-/// Whose rows the store may show.
+/// Converts a principal's sight to the rows that the store may show.
 pub(crate) fn visible(sight: Sight) -> Visible {
     match sight {
         Sight::All => Visible::All,
@@ -156,5 +156,5 @@ pub(crate) fn visible(sight: Sight) -> Visible {
     }
 }
 
-/// The outcome of a job or call, shared by whoever waits for it.
+/// The outcome of a job or call, shared by all that wait for it.
 pub(crate) type Outcome = Arc<Result<ringback_proto::ToolResponse, Error>>;

@@ -1,4 +1,4 @@
-//! A stream of chunks between the work and one reader: the buffer of core, with a bell at each end.
+//! A stream of chunks from the work to one reader: the buffer of `core`, with a bell at each end.
 
 use std::sync::Mutex;
 
@@ -19,7 +19,7 @@ pub(crate) struct Stream {
     to_writer: Notify,
 }
 
-/// What the reader gets next.
+/// The next item for the reader.
 #[derive(Debug)]
 pub(crate) enum Next {
     Chunk(StreamChunk),
@@ -48,13 +48,13 @@ impl Stream {
         }
     }
 
-    /// The work is over.
+    /// Ends the stream: the work is over.
     pub(crate) fn finish(&self) {
         lock(&self.buffer).finish();
         self.to_reader.notify_one();
     }
 
-    /// The reader takes more.
+    /// Adds credit for the reader.
     pub(crate) fn add_credit(&self, bytes: u64) {
         lock(&self.buffer).add_credit(bytes);
         self.to_reader.notify_one();

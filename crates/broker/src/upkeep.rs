@@ -1,4 +1,4 @@
-//! What goes on in the background: deadlines, and the removal of what is over.
+//! Background tasks: deadlines, and the removal of what has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use tokio::time::MissedTickBehavior;
 use crate::rooms::Rooms;
 use crate::sync::lock;
 
-/// A token that expires closes its connections within a second.
+/// The connections of a token that expires are closed within a second.
 const SWEEP_PERIOD: Duration = Duration::from_millis(500);
-/// How many sweeps pass between two rounds of housekeeping: half a minute.
+/// The number of sweeps between two rounds of housekeeping: half a minute.
 const SWEEPS_PER_ROUND: u32 = 60;
-/// Expired jobs removed in one commit, so that housekeeping never holds up the writer for long.
+/// The number of expired jobs removed in one commit, so that housekeeping never blocks the writer
+/// for long.
 const PURGE_MAX: usize = 500;
 
 /// Starts the background tasks. They end when the broker stops.
@@ -23,7 +24,7 @@ pub(crate) fn start(rooms: &Arc<Rooms>) {
     drop(rooms.kernel.tasks.spawn(Arc::clone(&rooms.kernel).store_when_there_is_room()));
 }
 
-/// Tells calls, jobs and lines whose time is up.
+/// Stops calls, jobs and lines whose time is up.
 async fn deadlines(rooms: Arc<Rooms>) {
     loop {
         let next = rooms.kernel.alarm.set(|| nearest_deadline(&rooms));
@@ -49,7 +50,7 @@ fn nearest_deadline(rooms: &Rooms) -> Option<u64> {
     calls.into_iter().chain(jobs).chain(lines).chain(idle).min()
 }
 
-/// Waits for nothing: a store that does not answer must not hold up the deadlines after these.
+/// Does not wait: a store that does not answer must not delay later deadlines.
 fn expire(rooms: &Arc<Rooms>) {
     let now = rooms.kernel.now();
     rooms.calls.expire(now);
@@ -58,7 +59,7 @@ fn expire(rooms: &Arc<Rooms>) {
     rooms.jobs.expire_jobs(now);
 }
 
-/// Idempotent, one at a time, on a period.
+/// Idempotent, one at a time, periodic.
 async fn housekeeping(rooms: Arc<Rooms>) {
     let mut period = tokio::time::interval(SWEEP_PERIOD);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -77,13 +78,14 @@ async fn housekeeping(rooms: Arc<Rooms>) {
     }
 }
 
-/// What a token opened and started ends with it, also what was on its way when it was revoked.
+/// Ends everything that an invalid token opened and started, including what was in progress when it
+/// was revoked.
 async fn end_expired(rooms: &Arc<Rooms>) {
     let now = rooms.kernel.now();
     rooms.identity.tokens.end_invalid(now);
     let owners = lock(&rooms.register.table).owners();
     for owner in owners.into_iter().filter(|owner| rooms.identity.tokens.is_over(*owner, now)) {
-        let why = "the token that started it is not valid any more";
+        let why = "the token that started it is no longer valid";
         rooms.sessions.end_sessions_of(owner, why).await;
     }
 }
@@ -98,10 +100,14 @@ async fn round(rooms: &Arc<Rooms>) {
     let purged = rooms.kernel.store.purge_expired_async(now.unix, PURGE_MAX).await;
     match (n_uploads, purged) {
         (Ok(n_uploads), Ok(Ok(jobs))) => {
-            tracing::debug!(n_uploads, n_jobs = jobs.len(), "housekeeping removed what is over");
+            tracing::debug!(
+                n_uploads,
+                n_jobs = jobs.len(),
+                "housekeeping removed expired uploads and jobs"
+            );
         }
         (n_uploads, purged) => {
-            tracing::warn!(?n_uploads, ?purged, "housekeeping did not finish; it will try again");
+            tracing::warn!(?n_uploads, ?purged, "housekeeping did not finish and will try again");
         }
     }
 }

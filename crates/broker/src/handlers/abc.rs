@@ -21,21 +21,22 @@ use super::cas::uploaded;
 use crate::failure;
 use crate::handler::{Context, Handler, SyncContext, SyncHandler};
 
-/// The longest text of a tool: a `Sync` tool answers at once, so its text is bounded in time too.
+/// The longest text of a tool: a `Sync` tool answers immediately, so its text is bounded in time
+/// too.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
-/// Notes that `abc_parse` lists for each tune.
+/// The notes that `abc_parse` lists for each tune.
 const NOTES_LISTED_MAX: usize = 10_000;
-/// Problems that an answer lists.
+/// The problems that an answer lists.
 const PROBLEMS_MAX: usize = 100;
 
 const ABC_TYPE: &str = "text/vnd.abc";
 const MIDI_TYPE: &str = "audio/midi";
-/// Who made a file, if its caller does not say.
+/// The default creator of a file.
 const CREATOR: &str = "abc_to_midi";
-/// What every MIDI file made from ABC is labelled with.
+/// The tags of every MIDI file made from ABC.
 const TAGS: &[&str] = &["type:midi", "source:abc", "tool:abc_to_midi"];
 
-/// The slowest and the fastest tempo that may be asked for.
+/// The slowest and the fastest tempo allowed.
 const TEMPOS: std::ops::RangeInclusive<u16> = 1..=2000;
 /// The furthest transposition.
 const SEMITONES_MAX: i8 = 60;
@@ -144,7 +145,7 @@ impl Handler<tools::AbcToMidi> for Native {
     }
 }
 
-/// What is kept with the artifact.
+/// Returns the metadata of the artifact.
 #[derive(Serialize)]
 struct Metadata {
     abc_hash: String,
@@ -168,11 +169,11 @@ struct Converted {
     info: MidiInfo,
 }
 
-/// Reads a text within the limit of a tool.
+/// Parses a text within the size limit of a tool.
 fn parse(text: &str, read: fn(&str) -> Result<Parsed, LimitError>) -> Result<Parsed> {
     if text.len() > TEXT_BYTES_MAX {
         let message = format!(
-            "`abc` has {} bytes, the limit is {TEXT_BYTES_MAX}: send fewer tunes at once",
+            "`abc` has {} bytes, the limit is {TEXT_BYTES_MAX}: send fewer tunes per call",
             text.len()
         );
         return Err(Error::new(ErrorKind::TooLarge, message));
@@ -184,26 +185,26 @@ fn options(request: &AbcToMidiRequest) -> Result<Options> {
     let mut options = Options { chords: request.chords, ..Options::default() };
     if let Some(tempo) = request.tempo_override {
         if !TEMPOS.contains(&tempo) {
-            let message = "a tempo is 1 to 2000 quarter notes per minute";
+            let message = "the tempo must be 1 to 2000 quarter notes per minute";
             return Err(Error::invalid_field("tempo_override", message));
         }
         options.tempo = Some(tempo.into());
     }
     if let Some(semitones) = request.transpose {
         if semitones.unsigned_abs() > SEMITONES_MAX.unsigned_abs() {
-            return Err(Error::invalid_field("transpose", "semitones are -60 to 60"));
+            return Err(Error::invalid_field("transpose", "semitones must be -60 to 60"));
         }
         options.transpose = semitones.into();
     }
     if let Some(velocity) = request.velocity {
         if !(1..=127).contains(&velocity) {
-            return Err(Error::invalid_field("velocity", "a velocity is 1 to 127"));
+            return Err(Error::invalid_field("velocity", "the velocity must be 1 to 127"));
         }
         options.velocity = velocity;
     }
     if let Some(channel) = request.channel {
         if channel > 15 {
-            return Err(Error::invalid_field("channel", "a channel is 0 to 15"));
+            return Err(Error::invalid_field("channel", "the channel must be 0 to 15"));
         }
         options.channel = channel;
     }

@@ -18,15 +18,15 @@ use super::{Native, check_text, list_limit};
 use crate::failure;
 use crate::handler::{Context, Handler};
 
-/// Labels of one artifact.
+/// The most tags of one artifact.
 const TAGS_MAX: usize = 64;
-/// Characters of a label, a creator, a source or a vibe.
+/// The most characters of a tag, a creator, a source or a vibe.
 const LABEL_CHARS_MAX: usize = 200;
-/// Characters of a remark.
+/// The most characters of an annotation.
 const MESSAGE_CHARS_MAX: usize = 16_384;
-/// Encoded bytes of an artifact's metadata; more belongs in a blob.
+/// The most encoded bytes of an artifact's metadata; more belongs in a blob.
 const METADATA_BYTES_MAX: usize = 64 * 1024;
-/// Remarks that `artifact_get` shows, the oldest first.
+/// The most annotations that `artifact_get` shows, the oldest first.
 const ANNOTATIONS_SHOWN_MAX: usize = 1000;
 
 impl Handler<tools::ArtifactUpload> for Native {
@@ -63,7 +63,9 @@ impl Handler<tools::ArtifactCreate> for Native {
             Bytes::from(bytes)
         });
         if metadata.as_ref().is_some_and(|bytes| bytes.len() > METADATA_BYTES_MAX) {
-            let message = format!("metadata has at most {METADATA_BYTES_MAX} bytes; store a blob");
+            let message = format!(
+                "metadata can have at most {METADATA_BYTES_MAX} bytes; store more as a blob"
+            );
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         create(&ctx, content_hash, info, lineage, metadata, Vec::new()).await
@@ -131,7 +133,10 @@ impl Handler<tools::AddAnnotation> for Native {
 
 pub(super) async fn check_lineage(ctx: &Context, lineage: &Lineage) -> Result<()> {
     if lineage.tags.len() > TAGS_MAX {
-        return Err(Error::invalid_field("tags", format!("at most {TAGS_MAX} tags")));
+        return Err(Error::invalid_field(
+            "tags",
+            format!("an artifact can have at most {TAGS_MAX} tags"),
+        ));
     }
     for tag in &lineage.tags {
         check_text("tags", tag, LABEL_CHARS_MAX)?;

@@ -11,7 +11,7 @@ use ringback_proto::{Error, Result};
 use super::Native;
 use crate::handler::{Context, Handler};
 
-/// What a call may be asked for by.
+/// The ids that identify a call.
 enum Wanted {
     Call(CallId),
     Job(JobId),
@@ -65,7 +65,7 @@ fn explained(
         request_id: trace.request_id.map(|id| id.to_string()),
         job_id: trace.job,
         job_status,
-        admitted: format!("level {had}, and `{}` needs {needed}", trace.tool),
+        admitted: format!("scope {had}, and `{}` needs {needed}", trace.tool),
         tool: trace.tool,
         edge: trace.edge.to_owned(),
         caller: trace.principal.to_string(),

@@ -1,4 +1,4 @@
-//! Calls of the tools that callers offer: `caller_tool_*`.
+//! Calls to the tools that callers offer: `caller_tool_*`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Handler<tools::CallerToolResponse> for Native {
                 return Err(Error::invalid_field("error", message));
             }
             (_, Some(error)) if error.len() > ERROR_BYTES_MAX => {
-                let message = format!("`error` has at most {} KiB", ERROR_BYTES_MAX >> 10);
+                let message = format!("`error` can have at most {} KiB", ERROR_BYTES_MAX >> 10);
                 return Err(Error::invalid_field("error", message));
             }
             (None, Some(error)) => Err(Error::new(ErrorKind::ToolFailed, error)),
@@ -45,7 +45,7 @@ impl Handler<tools::CallerToolResponse> for Native {
         let credential = ctx.rooms.identity.credential_of(&ctx.principal)?;
         let root = root_of(&ctx, session_id)?;
         ctx.rooms.callers.answer(&credential, root, &request_id, outcome)?;
-        Ok(AckResponse { message: "the agent has your answer".to_owned() })
+        Ok(AckResponse { message: "the answer was delivered to the agent".to_owned() })
     }
 }
 
@@ -53,7 +53,7 @@ impl Handler<tools::CallerToolProgress> for Native {
     async fn handle(ctx: Context, request: CallerToolProgressRequest) -> Result<AckResponse> {
         let CallerToolProgressRequest { session_id, request_id, percent, message } = request;
         if !(0.0..=100.0).contains(&percent) {
-            return Err(Error::invalid_field("percent", "`percent` is 0 to 100"));
+            return Err(Error::invalid_field("percent", "`percent` must be 0 to 100"));
         }
         let credential = ctx.rooms.identity.credential_of(&ctx.principal)?;
         let root = root_of(&ctx, session_id)?;
@@ -80,10 +80,10 @@ impl Handler<tools::CallerToolRequests> for Native {
             Some(Edge::Http | Edge::Mcp | Edge::Relay) | None => (calls, Vec::new()),
         };
         for call in unsayable {
-            let message = "the arguments have an integer that MsgPack, in which the caller asks \
-                for its calls, cannot hold";
+            let message = "the arguments contain an integer that MsgPack, the encoding in which \
+                the caller polls, cannot represent";
             let refused = Err(Error::invalid(message).with_certainty(Certainty::NotStarted));
-            // If it has ended meanwhile, so much the better.
+            // If it has ended meanwhile, the refusal is not needed.
             drop(callers.answer(&credential, root, &call.request_id, refused));
         }
         let now = ctx.now();
@@ -92,14 +92,14 @@ impl Handler<tools::CallerToolRequests> for Native {
     }
 }
 
-/// Whether MsgPack has a word for everything in the arguments: one call that it cannot say must not
-/// hide the others of an answer.
+/// Returns whether MsgPack can represent the arguments: a call that it cannot must not hide the
+/// others of an answer.
 fn is_sayable(call: &LineCall) -> bool {
     call.arguments.clone().translate(Format::MsgPack).is_ok()
 }
 
 impl Broker {
-    /// A call as its caller is told of it.
+    /// Returns a call as its caller receives it.
     #[must_use]
     pub fn caller_request(&self, root: SessionId, call: &LineCall) -> CallerToolRequestInfo {
         told(root, call, self.now())
@@ -119,7 +119,8 @@ fn told(root: SessionId, call: &LineCall, now: Now) -> CallerToolRequestInfo {
     }
 }
 
-/// The session whose callers serve a session. One that the principal may not see is not there.
+/// Returns the root session, whose callers serve a session. A session that the principal may not
+/// see counts as not found.
 fn root_of(ctx: &Context, session: SessionId) -> Result<SessionId> {
     let sight = ctx.sight();
     lock(&ctx.rooms.register.table)

@@ -17,11 +17,11 @@ use super::Native;
 use crate::failure;
 use crate::handler::{Context, Handler};
 
-/// What one answer of `cas_get` carries at most: fits a message in every encoding.
+/// The most bytes in one answer of `cas_get`: fits a message in every encoding.
 const GET_BYTES_MAX: u64 = 32 << 20;
-/// How much of a text `cas_inspect` shows.
+/// The part of a text that `cas_inspect` shows.
 const PREVIEW_BYTES: usize = 100;
-/// How much of a file is read before progress is told.
+/// The bytes of a file read between two progress reports.
 const PROGRESS_BYTES: u64 = 4 << 20;
 
 impl Handler<tools::CasStore> for Native {
@@ -120,15 +120,15 @@ impl Handler<tools::CasStats> for Native {
     }
 }
 
-/// Notes whose upload it is, so that its owner may read it, and answers.
+/// Records the owner of an upload, so that the owner may read it, and answers.
 async fn keep(ctx: &Context, stored: Stored) -> Result<CasStoredResponse> {
     let (hash, size) = (stored.hash, stored.size);
     let (mime_type, _) = claim(ctx, stored).await?;
     Ok(CasStoredResponse { hash: Some(hash), size, mime_type })
 }
 
-/// Notes that this principal stored content. Says the type it first did so with, and whether that was
-/// now: what others stored before shows in neither.
+/// Records that this principal stored content. Returns the type it first used, and whether that was
+/// now: what others stored before affects neither.
 pub(crate) async fn claim(ctx: &Context, stored: Stored) -> Result<(String, bool)> {
     let applied = ctx.commit(vec![uploaded(ctx, &stored, &stored.mime_type)]).await?;
     match applied.into_iter().next() {
@@ -140,8 +140,8 @@ pub(crate) async fn claim(ctx: &Context, stored: Stored) -> Result<(String, bool
     }
 }
 
-/// The record of content that was stored with a call. What is new of it counts to the account of the
-/// session whose key made the call.
+/// Returns the record of content that was stored with a call. New content counts towards the
+/// account of the session whose key made the call.
 pub(crate) fn uploaded(ctx: &Context, stored: &Stored, mime_type: &str) -> Record {
     if stored.new {
         ctx.rooms.disk.count_stored(&ctx.principal, stored.size);
@@ -151,9 +151,9 @@ pub(crate) fn uploaded(ctx: &Context, stored: &Stored, mime_type: &str) -> Recor
     Record::BlobUploaded { hash, owner, project: None, mime_type: mime_type.to_owned(), at }
 }
 
-/// A blob is readable by who uploaded it and by who sees an artifact of it; to everybody else it
-/// does not exist. Says the type that the reader stored it with itself, if it did: to the reader that
-/// is its type, whatever others called it before.
+/// Checks access to a blob. It is readable by its uploaders and by those who see an artifact of it;
+/// for everyone else it does not exist. Returns the type that the reader stored it with, if it did:
+/// for the reader that is its type, whatever others called it before.
 pub(crate) async fn check_readable(ctx: &Context, hash: BlobHash) -> Result<Option<String>> {
     let (visible, owner) = (ctx.visible(), ctx.principal.id);
     let found = ctx.read(move |store| {
@@ -176,7 +176,7 @@ pub(super) async fn ingest(ctx: &Context, file_path: String, mime_type: String) 
         let mut told_at = 0;
         loop {
             if stop.is_cancelled() {
-                return Err(Error::cancelled("the upload was told to stop"));
+                return Err(Error::cancelled("the upload was stopped"));
             }
             if writer.read_piece(&mut file, &path).map_err(failure::write_blob)? == 0 {
                 return writer.finish(&mime_type).map_err(failure::write_blob);

@@ -15,17 +15,17 @@ use super::Native;
 use crate::containers::CommandSpec;
 use crate::handler::{Context, Handler};
 
-/// Lines of what a container wrote where nothing is said, and at most.
+/// Lines of a container's output by default, and at most.
 const LINES: u32 = 200;
 const LINES_MAX: u32 = 10_000;
-/// How long a command may take where nothing is said: as long as a caller of its class waits.
+/// The default time limit of a command: as long as a caller of its class waits.
 const COMMAND_MS: u64 = 120_000;
-/// A test suite of an hour is long.
+/// An hour is long for a test suite.
 const COMMAND_MS_MAX: u64 = 3_600_000;
-/// Words of a command, and characters of all of them: far below what the system takes.
+/// The words of a command, and the characters of all of them: far below the system's limits.
 const WORDS_MAX: usize = 256;
 const WORDS_BYTES_MAX: usize = 64 << 10;
-/// Characters of a path.
+/// The most characters of a path.
 const PATH_BYTES_MAX: usize = 4096;
 
 impl Handler<tools::ContainerStart> for Native {
@@ -65,13 +65,13 @@ impl Handler<tools::ContainerLogs> for Native {
     async fn handle(ctx: Context, request: ContainerLogsRequest) -> Result<ContainerLogsResponse> {
         let id = request.project_id;
         let lines = match request.lines.unwrap_or(LINES) {
-            0 => return Err(Error::invalid_field("lines", "at least 1 line is shown")),
+            0 => return Err(Error::invalid_field("lines", "`lines` must be at least 1")),
             lines => lines.min(LINES_MAX) as usize,
         };
         ctx.rooms.workspaces.visible_project(&ctx.principal, id).await?;
         let (text, truncated) = ctx.rooms.containers.logs(id, lines).ok_or_else(|| {
             let message = format!(
-                "{id} had no container since the daemon was started; start it with \
+                "{id} has had no container since the daemon started; start one with \
                  `container_start`"
             );
             Error::new(ErrorKind::NotFound, message)
@@ -89,7 +89,7 @@ impl Handler<tools::ContainerExec> for Native {
             check_working_dir(dir)?;
         }
         let limit_ms = match timeout_ms.unwrap_or(COMMAND_MS) {
-            0 => return Err(Error::invalid_field("timeout_ms", "a command has at least 1 ms")),
+            0 => return Err(Error::invalid_field("timeout_ms", "`timeout_ms` must be at least 1")),
             limit_ms => limit_ms.min(COMMAND_MS_MAX),
         };
         let limit = Duration::from_millis(limit_ms);
@@ -112,11 +112,11 @@ fn state(project_id: ProjectId, container: ContainerInfo) -> ContainerStateRespo
 fn check_command(command: &[String]) -> Result<()> {
     let n_bytes: usize = command.iter().map(String::len).sum();
     let problem = if command.first().is_none_or(String::is_empty) {
-        "a command names a program".to_owned()
+        "a command must name a program".to_owned()
     } else if command.len() > WORDS_MAX || n_bytes > WORDS_BYTES_MAX {
-        format!("a command has at most {WORDS_MAX} words and {WORDS_BYTES_MAX} bytes")
+        format!("a command can have at most {WORDS_MAX} words and {WORDS_BYTES_MAX} bytes")
     } else if command.iter().any(|word| word.contains('\0')) {
-        "a command has no zero bytes".to_owned()
+        "a command must not contain zero bytes".to_owned()
     } else {
         return Ok(());
     };
@@ -128,7 +128,7 @@ fn check_working_dir(dir: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "a working directory is a path from `/`, such as `/workspace/src`, of at most \
+        "a working directory must be an absolute path, such as `/workspace/src`, of at most \
          {PATH_BYTES_MAX} bytes"
     );
     Err(Error::invalid_field("working_dir", message))

@@ -22,13 +22,13 @@ use crate::handler::{Context, Handler};
 
 /// The longest `job_poll`.
 const POLL_MS_MAX: u64 = 30_000;
-/// Jobs that one `job_poll` waits for.
+/// The most jobs that one `job_poll` waits for.
 const POLL_JOBS_MAX: usize = 100;
 /// The longest `job_sleep`.
 const SLEEP_MS_MAX: u64 = 60 * 60 * 1000;
-/// How often a sleep tells its progress at most.
+/// The most progress reports of a sleep.
 const SLEEP_STEPS: u32 = 20;
-/// No progress more often than this: nobody reads faster.
+/// The shortest time between two of them: readers are no faster.
 const SLEEP_STEP_MIN: Duration = Duration::from_millis(50);
 
 impl Handler<tools::JobStatus> for Native {
@@ -82,7 +82,7 @@ impl Handler<tools::JobPoll> for Native {
     async fn handle(ctx: Context, request: JobPollRequest) -> Result<JobPollResponse> {
         let JobPollRequest { job_ids, timeout_ms, mode } = request;
         if job_ids.is_empty() || job_ids.len() > POLL_JOBS_MAX {
-            let message = format!("`job_poll` waits for 1 to {POLL_JOBS_MAX} jobs");
+            let message = format!("`job_poll` accepts 1 to {POLL_JOBS_MAX} jobs");
             return Err(Error::invalid_field("job_ids", message));
         }
         for id in &job_ids {
@@ -92,7 +92,7 @@ impl Handler<tools::JobPoll> for Native {
         let wait = async {
             let ended = live.iter().map(|job| Box::pin(job.outcome()));
             match mode.unwrap_or_default() {
-                // One that is no longer live has ended, so there is nothing to wait for.
+                // A job that is no longer live has ended, so there is nothing to wait for.
                 PollMode::Any if live.len() == job_ids.len() => drop(select_all(ended).await),
                 PollMode::Any => {}
                 PollMode::All => drop(join_all(ended).await),
@@ -135,7 +135,7 @@ impl Handler<tools::JobSleep> for Native {
     async fn handle(ctx: Context, request: JobSleepRequest) -> Result<SleptResponse> {
         let milliseconds = request.milliseconds;
         if milliseconds > SLEEP_MS_MAX {
-            let message = format!("`job_sleep` sleeps at most {SLEEP_MS_MAX} ms");
+            let message = format!("`job_sleep` can sleep at most {SLEEP_MS_MAX} ms");
             return Err(Error::invalid_field("milliseconds", message));
         }
         let total = Duration::from_millis(milliseconds);

@@ -18,13 +18,13 @@ use super::Native;
 use crate::handler::{Context, Handler, SyncContext, SyncHandler};
 use crate::lines::OfferedTool;
 
-/// The section of the configuration that says where the model services are.
+/// The section of the configuration that lists the music services.
 const MODELS: &str = "models";
-/// What `config_get` adds to it.
+/// The key that `config_get` adds to it.
 const HEALTH: &str = "health";
 /// Tools on a page.
 const TOOLS_PER_PAGE: usize = 100;
-/// Events on a page when not told.
+/// Events on a page by default.
 const EVENTS_LIMIT: u32 = 100;
 /// Events on a page at most.
 const EVENTS_LIMIT_MAX: u32 = 1000;
@@ -85,7 +85,7 @@ impl SyncHandler<tools::ConfigGet> for Native {
     fn handle(ctx: &SyncContext<'_>, request: ConfigGetRequest) -> Result<ConfigValueResponse> {
         let ConfigGetRequest { section, key } = request;
         if section.is_none() && key.is_some() {
-            return Err(Error::invalid_field("key", "a key needs its section"));
+            return Err(Error::invalid_field("key", "`key` needs `section`"));
         }
         let shown = ctx.facts.view.get(section.as_deref(), key.as_deref());
         let shown = match (section.as_deref(), key.as_deref()) {
@@ -101,14 +101,14 @@ impl SyncHandler<tools::ConfigGet> for Native {
     }
 }
 
-/// The section of the model services also shows how they are.
+/// Adds the state of the music services to their section.
 fn with_health(shown: Value, models: &Models) -> Value {
     let Value::Map(mut entries) = shown else { return shown };
     entries.push((HEALTH.to_owned(), model_health(models)));
     Value::Map(entries)
 }
 
-/// The model services that are configured, and what is known of them.
+/// Returns the configured music services, and what is known of them.
 fn model_health(models: &Models) -> Value {
     let entry = |(service, health): (Service, Health)| {
         (service.name().to_owned(), Value::Text(health.as_str().to_owned()))
@@ -125,7 +125,7 @@ impl Handler<tools::EventPoll> for Native {
             let known = Event::TOPICS.join(", ");
             return Err(Error::invalid_field(
                 "types",
-                format!("there are no events of type `{unknown}`; there are {known}"),
+                format!("unknown event type `{unknown}`; the types are {known}"),
             ));
         }
         let limit = request.limit.unwrap_or(EVENTS_LIMIT).clamp(1, EVENTS_LIMIT_MAX) as usize;
@@ -154,14 +154,14 @@ impl Handler<tools::EventPoll> for Native {
     }
 }
 
-/// A cursor of an earlier epoch starts over: what this run has kept is all new to its reader.
+/// A cursor of an earlier epoch starts over: everything kept in this run is new to its reader.
 fn read_cursor(cursor: Option<&str>, epoch: u64) -> Result<u64> {
     let Some(cursor) = cursor else { return Ok(0) };
     let parsed = cursor.split_once('-').and_then(|(cursor_epoch, seq)| {
         Some((cursor_epoch.parse::<u64>().ok()?, seq.parse::<u64>().ok()?))
     });
     match parsed {
-        None => Err(Error::invalid_field("cursor", "the cursor is not one that `event_poll` gave")),
+        None => Err(Error::invalid_field("cursor", "the cursor does not come from `event_poll`")),
         Some((cursor_epoch, seq)) => Ok(if cursor_epoch == epoch { seq } else { 0 }),
     }
 }
@@ -170,7 +170,7 @@ fn write_cursor(epoch: u64, seq: u64) -> String {
     format!("{epoch}-{seq}")
 }
 
-/// The native tools as `list_tools` shows them, in the order of their names.
+/// Returns the native tools as `list_tools` shows them, in the order of their names.
 pub(super) fn tool_infos() -> Vec<ToolInfo> {
     let mut infos: Vec<_> = TOOLS
         .iter()

@@ -24,11 +24,11 @@ use crate::config::Config;
 pub(crate) use studio::Studio;
 pub(crate) use token::first_token;
 
-/// Carries out every native tool.
+/// Runs every native tool.
 #[derive(Debug)]
 pub(crate) struct Native;
 
-/// What `Sync` tools answer from: all of it is in memory.
+/// The data that `Sync` tools answer from, all of it in memory.
 #[derive(Debug)]
 pub(crate) struct Facts {
     started: Now,
@@ -51,24 +51,24 @@ impl Facts {
     }
 }
 
-/// How many a list gives when it is not told.
+/// The default length of a list.
 const LIST_LIMIT: u32 = 50;
-/// How many a list gives at most.
+/// The maximum length of a list.
 const LIST_LIMIT_MAX: u32 = 500;
 
 fn list_limit(limit: Option<u32>) -> Result<usize> {
     match limit.unwrap_or(LIST_LIMIT) {
-        0 => Err(Error::invalid_field("limit", "a list has at least 1 item")),
+        0 => Err(Error::invalid_field("limit", "`limit` must be at least 1")),
         limit => Ok(limit.min(LIST_LIMIT_MAX) as usize),
     }
 }
 
-/// Refuses a text that is empty or over a length.
+/// Refuses a text that is empty or too long.
 fn check_text(field: &str, text: &str, chars_max: usize) -> Result<()> {
     if text.is_empty() || text.chars().count() > chars_max {
         return Err(Error::invalid_field(
             field,
-            format!("`{field}` has 1 to {chars_max} characters"),
+            format!("`{field}` must have 1 to {chars_max} characters"),
         ));
     }
     Ok(())

@@ -24,9 +24,9 @@ use crate::sessions::Sessions;
 use crate::sessions::check_network;
 use crate::sync::lock;
 
-/// Characters of a project's name.
+/// The most characters of a project's name.
 const NAME_CHARS_MAX: usize = 100;
-/// Characters of what a project is for.
+/// The most characters of a project's description.
 const DESCRIPTION_CHARS_MAX: usize = 4000;
 
 impl Handler<tools::ProjectCreate> for Native {
@@ -51,12 +51,12 @@ impl Handler<tools::ProjectCreate> for Native {
         }
         let limits = limits.unwrap_or_default();
         if ctx.rooms.sessions.raises(&limits) {
-            may_loosen(&ctx.principal, "limits above the daemon's own")?;
+            may_loosen(&ctx.principal, "raising limits above the daemon's own")?;
         }
         if let Some(network) = &network {
             check_network(network)?;
             if !is_within(network, &NetworkPolicy::of(NetworkMode::Model)) {
-                may_loosen(&ctx.principal, "a network beyond the agent's model")?;
+                may_loosen(&ctx.principal, "network access beyond the agent's model")?;
             }
         }
         let permissions = permissions.filter(|policy| !policy.is_empty());
@@ -117,7 +117,7 @@ impl Handler<tools::ProjectUpdate> for Native {
         let ProjectUpdateRequest { project_id: id, permissions } = request;
         let mut project = ctx.rooms.workspaces.visible_project(&ctx.principal, id).await?;
         let Some(permissions) = permissions else {
-            let message = "say what is to change: `permissions` is all that can";
+            let message = "nothing to change: set `permissions`, the only field that can change";
             return Err(Error::invalid_field("permissions", message));
         };
         ctx.rooms.sessions.check_permissions(&ctx.principal, &permissions)?;
@@ -136,7 +136,7 @@ impl Handler<tools::ProjectDelete> for Native {
         let _closed = ctx.rooms.workspaces.close_for_deletion(Leaving::Project(id))?;
         let leaving = ctx.rooms.containers.leave_container(id).await?;
         let workspaces = ctx.read(move |store| store.workspaces(id)).await?;
-        // What is on the disk goes first: as long as it is there, there is a record to try again with.
+        // The files go first: as long as some are left, there is a record to try again with.
         for workspace in workspaces {
             ctx.rooms.workspaces.remove_workspace_dirs(workspace.id).await?;
         }
@@ -170,7 +170,7 @@ impl Handler<tools::WorkspaceDelete> for Native {
         let _closed = ctx.rooms.workspaces.close_for_deletion(Leaving::Workspace(workspace.id))?;
         if ctx.rooms.containers.is_used(workspace_id) {
             let message =
-                format!("a command runs in {workspace_id}; wait for its end, or cancel it");
+                format!("a command is running in {workspace_id}; wait for it to end, or cancel it");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         ctx.rooms.workspaces.remove_workspace_dirs(workspace_id).await?;
@@ -208,7 +208,7 @@ impl Handler<tools::ConfigLimits> for Native {
 }
 
 impl Sessions {
-    /// Whether a project asks for more than the daemon gives by itself.
+    /// Returns whether a project asks for more than the daemon's own limits.
     fn raises(&self, limits: &ProjectLimits) -> bool {
         let usual = self.kernel.config.sessions.limits;
         limits.max_depth.is_some_and(|depth| depth > usual.depth_max)

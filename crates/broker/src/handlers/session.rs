@@ -17,14 +17,14 @@ use crate::handler::{Context, Handler};
 use crate::sessions::{ELSEWHERE, Origin, Outside, Sessions, StartSession, offered};
 use crate::sync::lock;
 
-/// Sessions that one cleanup removes at most.
-/// Said where an agent is not confined, to everybody who starts one.
+/// The notice of a session whose agent is not confined.
 const NOT_CONFINED: &str = "the agent runs as the daemon's own user, in its own process group and \
     directory, without further confinement";
-/// Said where a server of tools is not confined, of a session whose agent is none of ours.
-const SERVER_NOT_CONFINED: &str = "the server of tools runs as the daemon's own user, in its own \
+/// The notice of a session whose agent runs elsewhere and whose tool server is not confined.
+const SERVER_NOT_CONFINED: &str = "the tool server runs as the daemon's own user, in its own \
     process group and directory, without further confinement";
 
+/// The most sessions that one cleanup removes.
 const CLEANUP_MAX: usize = 500;
 const MS_PER_HOUR: u64 = 60 * 60 * 1000;
 
@@ -127,7 +127,7 @@ impl Handler<tools::SessionCleanup> for Native {
         let age_ms = request.max_age_hours.unwrap_or(0).saturating_mul(MS_PER_HOUR);
         let before = now.saturating_sub(age_ms);
         let (visible, tree) = (ctx.visible(), policy::tree(&ctx.principal));
-        // Ends that wait for room on the disk are over as well.
+        // Sessions whose end waits for disk space have ended as well.
         ctx.rooms.kernel.store_waiting().await;
         let over = ctx
             .read(move |store| match tree {
@@ -142,7 +142,7 @@ impl Handler<tools::SessionCleanup> for Native {
             .await?;
         let mut deleted = 0;
         for record in over {
-            // What is on the disk first: that makes room for the record.
+            // The files go first: that makes space for the record.
             ctx.rooms.conversations.forget_journal(record.id).await?;
             ctx.commit_end(vec![Record::SessionDeleted { id: record.id }]).await?;
             lock(&ctx.rooms.register.table).forget(record.id);
@@ -159,7 +159,7 @@ impl Handler<tools::SessionOpen> for Native {
 }
 
 impl Sessions {
-    /// What everybody who starts a session with this agent should know.
+    /// Returns the notice for a session with this agent.
     fn notice(&self, session: ringback_proto::ids::SessionId, agent: &str) -> Option<&'static str> {
         let has_server = || self.register.live(session).is_some_and(|live| live.has_server());
         if self.sandboxes.confiner.is_some() {

@@ -1,5 +1,5 @@
-//! Music: SoundFonts, rendering, analysis, what models make. The studio computes on threads of its own kind of work:
-//! as many at once as there are cores, so that calls are answered while it is busy.
+//! Music: SoundFonts, rendering, analysis, and music services. The studio computes on its own
+//! threads, at most one per core, so that calls are answered while it is busy.
 
 mod analysis;
 mod compose;
@@ -28,12 +28,12 @@ use crate::config::StudioSettings;
 use crate::failure::{internal, read_blob};
 use crate::handler::Context;
 
-/// What the studio works with.
+/// The state of the studio.
 #[derive(Debug)]
 pub(crate) struct Studio {
     settings: StudioSettings,
     models: Arc<Models>,
-    /// One for each core.
+    /// One permit per core.
     places: Arc<Semaphore>,
 }
 
@@ -44,12 +44,13 @@ impl Studio {
     }
 }
 
-/// Waits for a core to compute on. It is the work's until that has ended, whoever waits for it.
+/// Waits for a core to compute on. The work keeps it until it has ended, even if its caller has
+/// left.
 async fn place(ctx: &Context) -> Result<OwnedSemaphorePermit> {
     Arc::clone(&ctx.rooms.studio.places).acquire_owned().await.map_err(internal)
 }
 
-/// Runs on a thread of its own, when a core is free.
+/// Runs a closure on a thread of its own, when a core is free.
 async fn compute<T: Send + 'static>(
     ctx: &Context,
     work: impl FnOnce(&Context, &CancellationToken) -> Result<T> + Send + 'static,
@@ -64,19 +65,19 @@ async fn compute<T: Send + 'static>(
     .await
 }
 
-/// The whole content of a blob that must not be larger than a limit.
+/// Reads the whole content of a blob, up to a size limit.
 fn read_whole(ctx: &Context, hash: BlobHash, bytes_max: u64) -> Result<Bytes> {
     let blobs = &ctx.rooms.kernel.blobs;
     let info = blobs.inspect(hash).map_err(read_blob)?;
     let info = info.ok_or_else(|| Error::not_found("blob", hash))?;
     if info.size > bytes_max {
-        let message = format!("`{hash}` has {} bytes, and at most {bytes_max} are read", info.size);
+        let message = format!("`{hash}` has {} bytes, the limit is {bytes_max}", info.size);
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     blobs.read_range(hash, 0, info.size).map_err(read_blob)
 }
 
-/// Makes an artifact of what was stored, with the labels that all of one kind have.
+/// Makes an artifact from stored content, with the tags that all of its kind have.
 async fn keep(
     ctx: &Context,
     stored: Stored,
@@ -97,7 +98,7 @@ async fn keep(
     Ok(created.artifact_id)
 }
 
-/// Names and values.
+/// Builds a map from names and values.
 fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Map(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -18,9 +18,9 @@ use crate::failure;
 use crate::handler::{Context, Handler};
 use crate::identity::{Identity, Token, new_secret, secret_hash};
 
-/// Characters of a token's name.
+/// The most characters of a token's name.
 const NAME_CHARS_MAX: usize = 100;
-/// Tokens there may be: all of them are kept in memory.
+/// The most tokens: all of them are kept in memory.
 const TOKENS_MAX: usize = 10_000;
 
 impl Handler<tools::TokenCreate> for Native {
@@ -43,15 +43,15 @@ impl Handler<tools::TokenRevoke> for Native {
     async fn handle(ctx: Context, request: TokenRevokeRequest) -> Result<AckResponse> {
         let id = request.token_id;
         let (rooms, now) = (&ctx.rooms, ctx.now());
-        // What the caller could not have made is not there.
+        // A token that the caller could not have made counts as not found.
         let within = |token: &Arc<Token>| {
             let Principal { level, target, .. } = token.principal().as_ref();
             may_grant(&ctx.principal, *level, target).is_ok()
         };
         let token = rooms.identity.tokens.find(id).filter(within);
         let token = token.ok_or_else(|| Error::not_found("token", id))?;
-        // In memory first: should the write fail, the token is dead all the same until a restart,
-        // with the keys of the agents that it started, and the caller learns that it must try again.
+        // In memory first: if the write fails, the token stays invalid until a restart, with the
+        // keys of the agents that it started, and the caller learns that it must try again.
         rooms.identity.tokens.revoke(&token, now);
         let ending = Arc::clone(&rooms.sessions);
         let ended = rooms.kernel.tasks.spawn(async move {
@@ -98,7 +98,7 @@ impl Identity {
     }
 }
 
-/// The token of a new data directory.
+/// Returns the first token of a new data directory.
 pub(crate) fn first_token() -> TokenCreateRequest {
     let name = "first".to_owned();
     TokenCreateRequest { name, scope: Level::Admin, projects: None, expires_in: None }

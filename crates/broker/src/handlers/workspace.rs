@@ -1,4 +1,4 @@
-//! Files in and out of workspaces: `workspace_get`, `workspace_put`, `workspace_diff`.
+//! File transfer to and from workspaces: `workspace_get`, `workspace_put`, `workspace_diff`.
 
 use std::ffi::OsString;
 use std::io::{self, Cursor, Read, Write};
@@ -25,12 +25,12 @@ use crate::failure;
 use crate::handler::{Context, Handler};
 use crate::workspaces::{Compared, NOW_LIMITS, START_LIMITS, Workspaces, compare, kind, told};
 
-/// A file that goes into the answer itself; a larger one is stored.
+/// The largest file returned in the answer itself; a larger one is stored.
 const INLINE_BYTES_MAX: u64 = 1 << 20;
-/// Entries of a listing where nothing is said, and at most.
+/// Entries of a listing by default, and at most.
 const LISTED: u32 = 1000;
 const LISTED_MAX: u32 = 10_000;
-/// The type of what is not looked into.
+/// The type of content that is not inspected.
 const MIME_BYTES: &str = "application/octet-stream";
 const MIME_ARCHIVE: &str = "application/x-tar";
 
@@ -42,7 +42,8 @@ impl Handler<tools::WorkspaceGet> for Native {
         let id = request.workspace_id;
         ctx.rooms.workspaces.files_of(&ctx.principal, request.project_id, id).await?;
         let (rooms, sizing) = (ctx.rooms.clone(), request.clone());
-        // What is stored counts before it is: a hole in a file takes nothing there, and all of it here.
+        // Content is counted before it is stored: a hole in a file takes no space there, but its
+        // full size here.
         let to_store = ctx.blocking(move |_| rooms.workspaces.to_store(&sizing)).await?;
         if to_store > 0 {
             ctx.rooms.disk.check_room(&ctx.principal, to_store).await?;
@@ -90,7 +91,8 @@ impl Handler<tools::WorkspacePut> for Native {
         let (executable, is_archive) = (request.executable, request.archive);
         let bytes_max = ctx.rooms.kernel.config.upload_bytes_max;
         if content.size() > bytes_max {
-            let message = format!("a file has at most {bytes_max} bytes (limits.upload_bytes_max)");
+            let message =
+                format!("a file can have at most {bytes_max} bytes (limits.upload_bytes_max)");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         ctx.rooms.disk.check_room(&ctx.principal, content.size()).await?;
@@ -102,14 +104,14 @@ impl Handler<tools::WorkspacePut> for Native {
                 return put_archive(&tree, Path::new(&below), content);
             }
             let Some(path) = path else {
-                return Err(Error::invalid_field("path", "a file has a path: give `path`"));
+                return Err(Error::invalid_field("path", "a file needs a path: give `path`"));
             };
             let n_bytes = match content {
                 Content::Bytes(bytes) => tree.write(Path::new(&path), &mut &*bytes, executable),
                 Content::Blob(mut blob) => tree.write(Path::new(&path), &mut blob, executable),
             };
             let n_bytes = n_bytes.map_err(failure::tree)?;
-            Ok(format!("`{path}` is written, {n_bytes} bytes"))
+            Ok(format!("wrote `{path}`, {n_bytes} bytes"))
         });
         Ok(AckResponse { message: message.await? })
     }
@@ -131,7 +133,7 @@ impl Handler<tools::WorkspaceDiff> for Native {
     }
 }
 
-/// What was found, and what was stored of it.
+/// The answer, and the content that was stored for it.
 struct Got {
     answer: WorkspaceContentResponse,
     stored: Option<Stored>,
@@ -157,11 +159,11 @@ fn put_archive(tree: &Tree, below: &Path, content: Content) -> Result<String> {
         Content::Blob(blob) => unpack(tree, below, blob, START_LIMITS),
     };
     let unpacked = unpacked.map_err(failure::tree)?;
-    Ok(format!("{} files are written, {} bytes", unpacked.files, unpacked.bytes))
+    Ok(format!("wrote {} files, {} bytes", unpacked.files, unpacked.bytes))
 }
 
 impl Workspaces {
-    /// How much would be stored of what is asked for. Blocks.
+    /// Returns how much a request would store. Blocks.
     fn to_store(&self, request: &WorkspaceGetRequest) -> Result<u64> {
         let tree = self.tree(request.workspace_id)?;
         let path = request.path.as_deref().unwrap_or_default();
@@ -180,7 +182,7 @@ impl Workspaces {
         }
     }
 
-    /// A file, a listing or an archive; no more of a file than was to be stored. Blocks.
+    /// Returns a file, a listing or an archive; no more of a file than was to be stored. Blocks.
     fn get(
         &self,
         request: &WorkspaceGetRequest,
@@ -204,7 +206,7 @@ impl Workspaces {
             skipped: Vec::new(),
         };
         if request.archive && entry.kind != EntryKind::Directory {
-            let message = "an archive is made of a directory, and this is none";
+            let message = "only a directory can be archived, and this is not a directory";
             return Err(Error::invalid_field("path", message));
         }
         let mut stored = None;
@@ -252,11 +254,11 @@ impl Workspaces {
         drop(bytes);
         loop {
             if writer.size() > to_store.max(INLINE_BYTES_MAX + 1) {
-                let message = "the file grows while it is read; try again when it does not";
+                let message = "the file grew while it was read; try again when it is complete";
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
             if stop.is_cancelled() {
-                return Err(Error::cancelled("the reading was told to stop"));
+                return Err(Error::cancelled("the read was stopped"));
             }
             if writer.read_piece(&mut file, name).map_err(failure::write_blob)? == 0 {
                 break;
@@ -270,7 +272,7 @@ impl Workspaces {
         TreeLimits { bytes_max, ..NOW_LIMITS }
     }
 
-    /// An archive, and what is not in it because it cannot be read or is too large.
+    /// Returns an archive, and the paths left out because they cannot be read or are too large.
     fn archive(&self, tree: &Tree, below: &Path) -> Result<(Stored, Vec<WorkspaceSkipped>)> {
         let (limits, bytes_max) = (self.archive_limits(), self.kernel.config.upload_bytes_max);
         let Walked { entries, mut skipped } =
@@ -282,23 +284,23 @@ impl Workspaces {
     }
 }
 
-/// A file's content, where it is.
+/// A file's content, and where it is.
 enum FileContent {
     Inline(Vec<u8>),
     Stored(Stored),
 }
 
-/// A page of what is in a directory.
+/// A page of a directory listing.
 struct Listing {
     page: Vec<WorkspaceEntry>,
-    /// Where the next one starts.
+    /// Where the next page starts.
     next: Option<String>,
     skipped: Vec<WorkspaceSkipped>,
 }
 
 fn listing(tree: &Tree, dir: &Path, request: &WorkspaceGetRequest) -> Result<Listing> {
     let limit = match request.limit.unwrap_or(LISTED) {
-        0 => return Err(Error::invalid_field("limit", "a list has at least 1 item")),
+        0 => return Err(Error::invalid_field("limit", "`limit` must be at least 1")),
         limit => limit.min(LISTED_MAX) as usize,
     };
     let limits = TreeLimits { bytes_max: u64::MAX, ..NOW_LIMITS };
@@ -318,13 +320,13 @@ fn listing(tree: &Tree, dir: &Path, request: &WorkspaceGetRequest) -> Result<Lis
     Ok(Listing { page, next, skipped: told(&skipped) })
 }
 
-/// A path as a cursor, which keeps names that are not UTF-8 apart.
+/// Encodes a path as a cursor, which keeps names that are not UTF-8 distinct.
 fn cursor_of(path: &Path) -> String {
     path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn path_of(cursor: &str) -> Result<PathBuf> {
-    let misfit = || Error::invalid_field("cursor", "this is no cursor of a listing");
+    let misfit = || Error::invalid_field("cursor", "this is not a cursor of a listing");
     let digits = |pair: &[u8]| {
         let text = std::str::from_utf8(pair).ok()?;
         u8::from_str_radix(text, 16).ok()
@@ -335,7 +337,7 @@ fn path_of(cursor: &str) -> Result<PathBuf> {
 
 fn described(tree: &Tree, entry: &Entry) -> WorkspaceEntry {
     let is_link = entry.kind == EntryKind::Symlink;
-    // One that is gone meanwhile leads nowhere.
+    // A link that is gone meanwhile has no target.
     let target = if is_link { tree.read_link(&entry.path).ok() } else { None };
     WorkspaceEntry {
         path: shown(&entry.path),
@@ -352,11 +354,11 @@ fn shown(path: &Path) -> String {
 }
 
 fn too_large(bytes_max: u64) -> Error {
-    let message = format!("a blob has at most {bytes_max} bytes (limits.upload_bytes_max)");
+    let message = format!("a blob can have at most {bytes_max} bytes (limits.upload_bytes_max)");
     Error::new(ErrorKind::TooLarge, message)
 }
 
-/// A blob that is written as an archive is.
+/// A blob that is written while an archive is created.
 struct Sink {
     writer: Writer,
     bytes_max: u64,

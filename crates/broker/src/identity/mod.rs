@@ -14,7 +14,7 @@ pub use self::tokens::Credential;
 pub(crate) use self::tokens::{NewKey, Token, Tokens, new_secret, secret_hash};
 use crate::kernel::Kernel;
 
-/// Every token there is.
+/// All tokens.
 #[derive(Debug)]
 pub(crate) struct Identity {
     pub(crate) kernel: Arc<Kernel>,
@@ -26,7 +26,7 @@ impl Identity {
         Self { kernel, tokens: Tokens::load(records) }
     }
 
-    /// The credential of a principal, for what is done in its name.
+    /// Returns the credential of a principal, for work done in its name.
     pub(crate) fn credential_of(&self, principal: &Arc<Principal>) -> Result<Credential> {
         policy::no_agent(principal, "calling back")?;
         match self.tokens.credential(principal.id) {
@@ -34,7 +34,7 @@ impl Identity {
             None if principal.id == PrincipalId::Local => {
                 Ok(Credential::Local(Arc::clone(principal)))
             }
-            None => Err(Error::new(ErrorKind::Unauthenticated, "the token is gone")),
+            None => Err(Error::new(ErrorKind::Unauthenticated, "the token no longer exists")),
         }
     }
 
@@ -48,7 +48,7 @@ impl Identity {
         }
     }
 
-    /// Nobody can use the key from now on; that it is revoked is still to be stored.
+    /// Disables the key immediately; storing the revocation is left to the caller.
     pub(crate) fn revoke_key(&self, id: TokenId) {
         if let Some(token) = self.tokens.find(id) {
             self.tokens.revoke(&token, self.kernel.now());

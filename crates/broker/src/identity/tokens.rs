@@ -17,34 +17,34 @@ use x25519_dalek::{PublicKey, StaticSecret};
 
 use crate::kernel::Entropy;
 
-/// What every secret starts with.
+/// The prefix of every secret.
 const SECRET_PREFIX: &str = "oub_";
-/// `last_used_at` is kept to the minute: a write per call would cost more than it tells.
+/// `last_used_at` is kept to the minute: a write per call would cost more than it is worth.
 const LAST_USED_STEP_MS: u64 = 60_000;
 
-/// A proof of identity that an edge keeps for a connection. It is worth nothing by itself: the
-/// identity is asked for anew at every request.
+/// A proof of identity that an edge keeps for a connection. It grants nothing on its own: the
+/// identity is checked again at every request.
 #[derive(Clone)]
 pub enum Credential {
-    /// The daemon's own user, by a socket only that user can reach.
+    /// The daemon's own user, through a socket that only that user can reach.
     Local(Arc<Principal>),
     /// The holder of a token.
     Token(Arc<Token>),
-    /// A user's token that the agent of a session shows, as the principal it is in those hands.
+    /// A user's token presented by the agent of a session, as the principal it is in those hands.
     Shown(Arc<Token>, Arc<Principal>),
 }
 
 impl Credential {
-    /// The daemon's own user.
+    /// Returns the credential of the daemon's own user.
     #[must_use]
     pub fn local() -> Self {
         Self::Local(Arc::new(Principal::local()))
     }
 
-    /// Who this is now.
+    /// Returns the principal now.
     ///
     /// # Errors
-    /// `unauthenticated` once the token was revoked or has expired.
+    /// `unauthenticated` once the token is revoked or has expired.
     pub fn principal(&self, now: Now) -> Result<&Arc<Principal>> {
         match self {
             Self::Local(principal) => Ok(principal),
@@ -53,7 +53,7 @@ impl Credential {
         }
     }
 
-    /// Whose it is, valid or not.
+    /// Returns the id of its principal, valid or not.
     #[must_use]
     pub fn id(&self) -> PrincipalId {
         match self {
@@ -62,7 +62,7 @@ impl Credential {
         }
     }
 
-    /// The session whose agent holds it, if one does.
+    /// Returns the session whose agent holds it, if any.
     pub(crate) fn session(&self) -> Option<SessionId> {
         let principal = match self {
             Self::Local(principal) | Self::Shown(_, principal) => principal,
@@ -71,7 +71,7 @@ impl Credential {
         principal.held_by.map(|held_by| held_by.session)
     }
 
-    /// Whether it would be accepted now; asking is not a use of it.
+    /// Returns whether it would be accepted now; this does not count as a use.
     #[must_use]
     pub fn is_valid(&self, now: Now) -> bool {
         match self {
@@ -80,7 +80,7 @@ impl Credential {
         }
     }
 
-    /// Resolves when the token ends, so that what it opened is closed.
+    /// Resolves when the token ends, so that everything it opened is closed.
     pub async fn ended(&self) {
         match self {
             Self::Local(_) => std::future::pending().await,
@@ -100,27 +100,29 @@ impl fmt::Debug for Credential {
 pub struct Token {
     record: TokenRecord,
     principal: Arc<Principal>,
-    /// 0 while it is not.
+    /// 0 if it is not revoked.
     revoked_at: AtomicU64,
     last_used_at: AtomicU64,
     last_used_stored: AtomicU64,
-    /// Whether it was seen expired: a clock that goes back does not bring it back.
+    /// Whether it was ever seen expired: setting the clock back does not revive it.
     is_expired: AtomicBool,
     /// Whether the store knows that.
     is_expiry_stored: AtomicBool,
     ended: CancellationToken,
-    /// Of the key of a session: what it was made of. It ends with each of them.
+    /// For a session key: the tokens it derives from. It ends when any of them does.
     behind: Vec<Arc<Self>>,
 }
 
-/// The key of a session, as it is to be made.
+/// A session key to be created.
 #[derive(Debug)]
 pub(crate) struct NewKey {
     pub(crate) record: TokenRecord,
     pub(crate) session: SessionId,
-    /// The user's token that was passed, as which it acts; it acts as itself if it was made.
+    /// The user's token that was passed and that it acts as; absent if the key was created for the
+    /// session.
     pub(crate) passed: Option<Arc<Token>>,
-    /// What else it ends with: the token that started the session, and the key of the agent that did.
+    /// Other tokens it ends with: the one that started the session, and the key of the agent that
+    /// did.
     pub(crate) behind: Vec<Arc<Token>>,
 }
 
@@ -186,7 +188,7 @@ impl Token {
         self.behind.iter().try_for_each(|token| token.validity(now))
     }
 
-    /// Whether it has expired, now or at any time before.
+    /// Returns whether it has expired, now or at any time before.
     fn has_expired(&self, now: Now) -> bool {
         let Some(at) = self.record.expires_at else { return false };
         if at <= now.unix {
@@ -196,8 +198,8 @@ impl Token {
         self.is_expired.load(Ordering::Relaxed)
     }
 
-    /// An expiry is stored as a revocation at the moment of expiry, so that a clock that is set back
-    /// while the daemon is down does not revive the token.
+    /// Returns an expiry for the store: a revocation at the moment of expiry, so that setting the
+    /// clock back while the daemon is down does not revive the token.
     fn expiry_to_store(&self) -> Option<Record> {
         let at = self.record.expires_at.filter(|_| self.is_expired.load(Ordering::Relaxed))?;
         let is_stored = self.is_expiry_stored.swap(true, Ordering::Relaxed);
@@ -220,7 +222,7 @@ impl Token {
     }
 }
 
-/// Every token there is. Few enough to keep in memory, so that a check costs no read of the store.
+/// All tokens. Few enough to keep in memory, so that a check needs no read of the store.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     table: RwLock<TokenTable>,
@@ -250,7 +252,7 @@ impl Tokens {
         Self { table: RwLock::new(table) }
     }
 
-    /// The token behind a secret.
+    /// Returns the token for a secret.
     pub(crate) fn authenticate(&self, secret: &str, now: Now) -> Result<Credential> {
         let token = self.known(secret, now)?;
         if token.record.session.is_some() {
@@ -259,16 +261,16 @@ impl Tokens {
         Ok(Credential::Token(token))
     }
 
-    /// A user's token behind a secret, to be passed to an agent.
+    /// Returns a user's token for a secret, to be passed to an agent.
     pub(crate) fn passed(&self, secret: &str, now: Now) -> Result<Arc<Token>> {
         match self.authenticate(secret, now)? {
             Credential::Token(token) | Credential::Shown(token, _) => Ok(token),
-            Credential::Local(_) => Err(unauthenticated("this is no token")),
+            Credential::Local(_) => Err(unauthenticated("this is not a token")),
         }
     }
 
-    /// The token behind a secret that is shown inside a session: also that session's own key. Whatever
-    /// it is, an agent holds it.
+    /// Returns the token for a secret that is presented inside a session: a user's token or that
+    /// session's own key. Either way, an agent holds it.
     pub(crate) fn authenticate_in(
         &self,
         session: SessionId,
@@ -292,17 +294,17 @@ impl Tokens {
     fn known(&self, secret: &str, now: Now) -> Result<Arc<Token>> {
         let hash = secret_hash(secret);
         let found = self.read(|tokens| tokens.by_hash.get(&hash).cloned());
-        // The map was searched by a hash of the secret, so its timing tells nothing about it; the
-        // comparison is in constant time all the same.
+        // The map was searched by a hash of the secret, so its timing reveals nothing about it; the
+        // comparison takes constant time anyway.
         let token = found
             .filter(|token| bool::from(token.record.secret_hash.ct_eq(&hash)))
-            .ok_or_else(|| unauthenticated("there is no such token"))?;
+            .ok_or_else(|| unauthenticated("unknown token"))?;
         token.check(now)?;
         Ok(token)
     }
 
-    /// The token whose bytes are the secret key of this public key. Whoever shows the public key in
-    /// a handshake has proved to have them.
+    /// Returns the token whose bytes are the secret key for this public key. A client that presents
+    /// the public key in a handshake has proved that it has them.
     pub(crate) fn authenticate_key(&self, public_key: &[u8; 32], now: Now) -> Result<Credential> {
         let found = self.read(|tokens| {
             let is_it = |token: &&Arc<Token>| {
@@ -310,7 +312,7 @@ impl Tokens {
             };
             tokens.by_id.values().find(is_it).cloned()
         });
-        let token = found.ok_or_else(|| unauthenticated("there is no such token"))?;
+        let token = found.ok_or_else(|| unauthenticated("unknown token"))?;
         token.check(now)?;
         Ok(Credential::Token(token))
     }
@@ -323,7 +325,7 @@ impl Tokens {
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(token);
     }
 
-    /// Forgets a key that ended with its session. Whoever still holds it knows that it ended.
+    /// Forgets a key that ended with its session. Remaining handles to it know that it ended.
     pub(crate) fn forget(&self, id: TokenId) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(token) = table.by_id.remove(&id) {
@@ -331,7 +333,7 @@ impl Tokens {
         }
     }
 
-    /// The credential of a principal that was authenticated before.
+    /// Returns the credential of a principal that was authenticated before.
     pub(crate) fn credential(&self, id: PrincipalId) -> Option<Credential> {
         match id {
             PrincipalId::Local => None,
@@ -343,20 +345,22 @@ impl Tokens {
         self.read(|tokens| tokens.by_id.get(&id).cloned())
     }
 
-    /// A principal by its id, as it is now: for work that outlived the connection that asked for it.
+    /// Returns a principal by its id, as it is now: for work that outlived the connection that
+    /// started it.
     pub(crate) fn principal(&self, id: PrincipalId, now: Now) -> Result<Arc<Principal>> {
         match id {
             PrincipalId::Local => Ok(Arc::new(Principal::local())),
             PrincipalId::Token(token_id) => {
-                let token =
-                    self.find(token_id).ok_or_else(|| unauthenticated("the token is gone"))?;
+                let token = self
+                    .find(token_id)
+                    .ok_or_else(|| unauthenticated("the token no longer exists"))?;
                 token.check(now).map(|()| Arc::clone(&token.principal))
             }
         }
     }
 
-    /// Ends a token now: the next check of it fails, and so do those of the keys that were made of it;
-    /// whoever waits on one of them is woken.
+    /// Ends a token now: the next check of it fails, and so do checks of the keys derived from it;
+    /// waiters on any of them are woken.
     pub(crate) fn revoke(&self, token: &Token, now: Now) {
         token.revoked_at.store(now.unix.max(1), Ordering::Release);
         token.ended.cancel();
@@ -370,7 +374,7 @@ impl Tokens {
         records
     }
 
-    /// Wakes whoever holds a token that is not valid any more.
+    /// Wakes the waiters of tokens that are no longer valid.
     pub(crate) fn end_invalid(&self, now: Now) {
         let invalid = |token: &&Arc<Token>| token.validity(now).is_err();
         self.read(|tokens| {
@@ -378,7 +382,7 @@ impl Tokens {
         });
     }
 
-    /// Whether a principal's token is not valid any more.
+    /// Returns whether a principal's token is no longer valid.
     pub(crate) fn is_over(&self, id: PrincipalId, now: Now) -> bool {
         match id {
             PrincipalId::Local => false,
@@ -386,7 +390,7 @@ impl Tokens {
         }
     }
 
-    /// Uses and expiries of tokens that the store does not know yet.
+    /// Returns uses and expiries of tokens that the store does not know yet.
     pub(crate) fn changes_to_store(&self) -> Vec<Record> {
         let changes = |token: &Arc<Token>| [token.expiry_to_store(), token.use_to_store()];
         self.read(|tokens| tokens.by_id.values().flat_map(changes).flatten().collect())
@@ -397,7 +401,7 @@ impl Tokens {
     }
 }
 
-/// A new secret, the prefix and 64 hex digits, and the public key that belongs to its bytes.
+/// Returns a new secret, the prefix and 64 hex digits, and the public key for its bytes.
 pub(crate) fn new_secret(entropy: &Entropy) -> (Secret, [u8; 32]) {
     let bytes = entropy.bytes();
     let digits = blake3::Hash::from_bytes(bytes).to_hex();
@@ -405,7 +409,8 @@ pub(crate) fn new_secret(entropy: &Entropy) -> (Secret, [u8; 32]) {
     (Secret::new(format!("{SECRET_PREFIX}{digits}")), public_key.to_bytes())
 }
 
-/// What is stored of a secret. It has 256 random bits, so a plain fast hash is enough.
+/// Returns the stored form of a secret. A secret has 256 random bits, so a plain fast hash is
+/// enough.
 pub(crate) fn secret_hash(secret: &str) -> [u8; 32] {
     *blake3::hash(secret.as_bytes()).as_bytes()
 }
@@ -447,7 +452,7 @@ mod tests {
         Now { mono: 0, unix }
     }
 
-    /// Rule: a clock that goes back does not bring an expired token back.
+    /// Rule: setting the clock back does not revive an expired token.
     #[test]
     fn an_expired_token_stays_expired_whatever_the_clock_does() {
         // Seen expired when it was used.
@@ -465,7 +470,7 @@ mod tests {
         lasting.authenticate(SECRET, at(1)).unwrap();
     }
 
-    /// Rule: nor does a clock that is set back while the daemon is down.
+    /// Rule: setting the clock back while the daemon is down does not revive one either.
     #[test]
     fn an_expired_token_stays_expired_after_a_restart() {
         let tokens = tokens(Some(100));
@@ -481,6 +486,6 @@ mod tests {
         let error = restarted.authenticate(SECRET, at(50)).unwrap_err();
         assert_eq!(error.message(), "the token has expired");
         assert!(restarted.changes_to_store().is_empty());
-        assert_eq!(restarted.list()[0].revoked_at, None, "nobody revoked it");
+        assert_eq!(restarted.list()[0].revoked_at, None, "it was not revoked");
     }
 }

@@ -1,4 +1,4 @@
-//! From a call to its job: a new one, or the one that an earlier call with the same id began.
+//! From a call to its job: a new one, or the one that an earlier call with the same id started.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::replies::Attached;
 use crate::stream::Stream;
 
 impl Jobs {
-    /// Begins the job of a call, or finds the one that an earlier call with the same id began.
+    /// Starts the job of a call, or finds the one that an earlier call with the same id started.
     pub(crate) async fn begin_job(
         self: &Arc<Self>,
         asked: Asked,
@@ -45,7 +45,7 @@ impl Jobs {
                 self.attach(id, stream).await
             }
             Begin::Again(Answered::Plain(_)) => {
-                Err(Error::internal("repeat", "one request id stands for two kinds of call"))
+                Err(Error::internal("repeat", "one request id is used for two kinds of call"))
             }
             Begin::First => {
                 let begun = self.first_job(&asked, key, request, stream).await;
@@ -58,8 +58,8 @@ impl Jobs {
         }
     }
 
-    /// The first call with this id that this run of the daemon sees; an earlier run may have seen
-    /// it too. The store finds that out when it is to write the new job, so nothing is read before.
+    /// Handles the first call with this id in this run of the daemon; an earlier run may have seen
+    /// it too. The store finds that out when it writes the new job, so nothing is read before.
     async fn first_job(
         self: &Arc<Self>,
         asked: &Asked,
@@ -96,7 +96,7 @@ impl Jobs {
             trace: asked.trace.clone(),
         };
         let mut begun = self.submit(submission).await;
-        // No room for a new job; but a repeat needs none.
+        // There is no room for a new job, but a repeat needs none.
         if let (Err(error), Some(key)) = (&begun, asked.repeat)
             && error.kind() == ErrorKind::Busy
         {
@@ -128,7 +128,7 @@ impl Jobs {
         Ok(Attached::Ended(id, Arc::new(outcome)))
     }
 
-    /// How an ended job ended.
+    /// Returns the outcome of an ended job.
     pub(crate) async fn stored_outcome(
         self: &Arc<Self>,
         record: &JobRecord,
@@ -140,7 +140,7 @@ impl Jobs {
         Ok(Err(error.map_or_else(|| Error::not_found("outcome of job", record.id), Error::from)))
     }
 
-    /// The result of a complete job, from its row or its blob.
+    /// Returns the result of a complete job, from its row or its blob.
     pub(crate) async fn stored_result(
         self: &Arc<Self>,
         record: &JobRecord,

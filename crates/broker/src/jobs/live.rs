@@ -1,4 +1,4 @@
-//! A job that has not ended, and who waits for it.
+//! A job that has not ended, and its waiters.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,20 +23,20 @@ pub(crate) struct LiveJob {
     pub(crate) id: JobId,
     pub(crate) row: &'static ToolRow,
     pub(crate) owner: PrincipalId,
-    /// The key of the agent that began it, if one did: it is no more than that.
+    /// The session key, if an agent started it: the job may do no more than the key.
     pub(super) held: Option<Credential>,
     pub(super) project: Option<ProjectId>,
-    /// The trace of the call that began it, if that has one.
+    /// The trace of the call that started it, if it has one.
     pub(super) trace: Span,
     pub(super) request: Mutex<Option<ToolRequest>>,
     pub(super) stop: CancellationToken,
     /// The blocking parts of the work, waited for before the job counts as stopped.
     pub(crate) blocking: TaskTracker,
     pub(super) streams: Mutex<Vec<Arc<Stream>>>,
-    /// Callers that wait for it, and whether any caller was told its id: a job that nobody knows
-    /// and nobody waits for is stopped.
+    /// The callers that wait for it, and whether any caller got its id: a job whose id is unknown
+    /// and that has no waiters is stopped.
     pub(super) callers: Mutex<Callers>,
-    /// What the work returned, until that is durable.
+    /// The result of the work, until it is durable.
     pub(super) result: Mutex<Option<ToolResponse>>,
     pub(super) outcome: SetOnce<Outcome>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Callers {
     pub(super) is_known: bool,
 }
 
-/// One caller's interest in a job. Dropped, the caller has left.
+/// One caller's interest in a job. Dropping it means that the caller has left.
 #[derive(Debug)]
 pub(crate) struct Interest {
     jobs: Arc<Jobs>,
@@ -60,7 +60,7 @@ impl Interest {
         Self { jobs: Arc::clone(jobs), live }
     }
 
-    /// The caller is told the job's id, so the job goes on without it.
+    /// Marks that the caller gets the job's id, so that the job continues without it.
     pub(crate) fn hand_out(&self) {
         lock(&self.live.callers).is_known = true;
     }
@@ -106,14 +106,14 @@ impl LiveJob {
         }
     }
 
-    /// The outcome, once it is durable.
+    /// Waits for the outcome to be durable.
     pub(crate) async fn outcome(&self) -> Outcome {
         Arc::clone(self.outcome.wait().await)
     }
 
-    /// Lets one more reader follow.
+    /// Adds a reader.
     pub(crate) fn attach(&self, stream: Arc<Stream>) {
-        // Under the lock: an end that comes now finds the stream in the list.
+        // Under the lock: an end at this moment finds the stream in the list.
         let mut streams = lock(&self.streams);
         match self.outcome.get() {
             Some(_) => stream.finish(),
@@ -121,7 +121,7 @@ impl LiveJob {
         }
     }
 
-    /// The job has ended. The first outcome counts.
+    /// Ends the job. The first outcome counts.
     pub(super) fn end(&self, outcome: Result<ToolResponse>) {
         drop(self.outcome.set(Arc::new(outcome)));
         for stream in lock(&self.streams).drain(..) {

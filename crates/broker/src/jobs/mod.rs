@@ -1,4 +1,4 @@
-//! The shell of the job table: commits what it wants written, then does what it lets go.
+//! The shell of the job table: commits the records of each step, then runs its effects.
 
 mod begin;
 mod live;
@@ -30,13 +30,13 @@ use crate::rooms::Rooms;
 use crate::stream::Stream;
 use crate::sync::lock;
 
-/// Results above this are blobs, so that rows stay small.
+/// Larger results are blobs, so that rows stay small.
 const RESULT_INLINE_MAX: usize = 64 * 1024;
 
-/// Milliseconds in so many bytes last for 8,900 years.
+/// Six bytes of milliseconds last for 8,900 years.
 const TIME_BYTES: usize = 6;
 
-/// The jobs under way.
+/// The jobs in progress.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     pub(crate) kernel: Arc<Kernel>,
@@ -44,31 +44,31 @@ pub(crate) struct Jobs {
     calls: Arc<Calls>,
     table: Mutex<JobTable>,
     live: Mutex<HashMap<JobId, Arc<LiveJob>>>,
-    /// Jobs run tools, and tools may use every room: the one reference that points back.
+    /// Jobs run tools, and tools may use every room: the only reference that points back.
     rooms: Weak<Rooms>,
 }
 
-/// What a submission came to.
+/// The result of a submission.
 #[derive(Debug)]
 pub(crate) enum Submitted {
     /// A new job; it is durable.
     New(Interest),
-    /// An earlier call with the same request id made this one.
+    /// The job of an earlier call with the same request id.
     Repeated(JobId),
 }
 
-/// Why a new job is not there.
+/// The reason why there is no new job.
 enum Refused {
     Repeated(JobId),
     Failed(Error),
 }
 
-/// A job to begin.
+/// A job to start.
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) request: ToolRequest,
     pub(crate) owner: PrincipalId,
-    /// The key of the agent that began it, if one did.
+    /// The session key, if an agent started it.
     pub(crate) held: Option<Credential>,
     pub(crate) repeat: Option<RepeatKey>,
     pub(crate) deadline: Option<Deadline>,
@@ -100,7 +100,8 @@ impl Jobs {
         lock(&self.table).next_deadline()
     }
 
-    /// How many there are; the two tables tell the same number, or the larger one shows a leak.
+    /// Returns how many jobs there are. The two tables have the same count; the larger one would
+    /// show a leak.
     pub(crate) fn len(&self) -> usize {
         let n_table = {
             let table = lock(&self.table);
@@ -109,14 +110,14 @@ impl Jobs {
         n_table.max(lock(&self.live).len())
     }
 
-    /// How many run.
+    /// Returns how many jobs run.
     pub(crate) fn n_running(&self) -> usize {
         lock(&self.table).n_running()
     }
 }
 
 impl Jobs {
-    /// Begins a job, unless the same request has begun one already. It is durable when this
+    /// Starts a job, unless the same request has started one already. It is durable when this
     /// returns.
     pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Submitted> {
         let Submission { request, owner, held, repeat, deadline, stream, trace } = submission;
@@ -156,8 +157,8 @@ impl Jobs {
         }
     }
 
-    /// Makes a new job durable, or refuses it. What follows from it never fails its caller, who
-    /// would take an existing job for a refused one.
+    /// Makes a new job durable, or refuses it. Later steps never fail its caller, who would take an
+    /// existing job for a refused one.
     async fn create(self: &Arc<Self>, effects: Effects<Release>) -> Result<(), Refused> {
         let Effects { write, release } = effects;
         let mut steps = VecDeque::new();
@@ -180,7 +181,7 @@ impl Jobs {
             let rest = Arc::clone(self).drive_steps(steps);
             drop(self.kernel.tasks.spawn(async move {
                 if let Err(error) = rest.await {
-                    tracing::error!(%error, "what follows from a new job could not be stored");
+                    tracing::error!(%error, "cannot store the steps after a new job");
                 }
             }));
         }
@@ -192,7 +193,8 @@ impl Jobs {
         Refused::Failed(error)
     }
 
-    /// The same request has made a job before: this one never was. Its reader goes on to that one.
+    /// Drops this job, since the same request has made one before. Its reader continues with that
+    /// one.
     fn withdraw(&self, release: &[Release], steps: &mut Steps) {
         for job in settled(release) {
             steps.push_back(lock(&self.table).abandoned(job, self.kernel.now()));
@@ -204,18 +206,18 @@ impl Jobs {
         }
     }
 
-    /// Takes up what a restart found: pending jobs go on, running ones were interrupted.
+    /// Restores jobs after a restart: pending ones continue, running ones were interrupted.
     pub(crate) async fn restore(self: &Arc<Self>, records: Vec<JobRecord>) -> Result<()> {
         let mut known = Vec::new();
         for record in records {
             let Some(request) = decode_request(&record.request) else {
-                tracing::error!(job = %record.id, tool = record.tool, "a stored job is unreadable");
+                tracing::error!(job = %record.id, tool = record.tool, "cannot read a stored job");
                 continue;
             };
             let timing = request.row().timing;
             if record.state == JobState::Pending && record.session.is_none() {
                 let live = LiveJob::new(record.id, request, record.owner);
-                // An earlier run told its id, or may have.
+                // An earlier run returned its id, or may have.
                 lock(&live.callers).is_known = true;
                 lock(&self.live).insert(record.id, Arc::new(live));
             }
@@ -227,15 +229,15 @@ impl Jobs {
         tokio::select! {
             biased;
             driven = driving => driven.unwrap_or_else(|error| Err(failure::internal(error))),
-            // Whoever can free some of it needs a daemon that answers.
+            // Freeing disk space needs a daemon that answers.
             () = self.kernel.disk_full.notified() => {
-                tracing::error!("the disk is full: the jobs of the last run wait for room");
+                tracing::error!("the disk is full: jobs of the last run wait for space");
                 Ok(())
             }
         }
     }
 
-    /// Tells a job to stop. `false` if it is not live.
+    /// Stops a job. Returns `false` if it is not live.
     pub(crate) async fn stop_job(self: &Arc<Self>, id: JobId, reason: StopReason) -> Result<bool> {
         let effects = lock(&self.table).stop(id, reason, self.kernel.now());
         match effects {
@@ -244,8 +246,8 @@ impl Jobs {
         }
     }
 
-    /// Stops the jobs whose time is up. What follows from it is written by itself, so that nobody else's
-    /// time waits for the store.
+    /// Stops the jobs whose time is up. Their records are written in a separate task, so that no
+    /// other deadline waits for the store.
     pub(crate) fn expire_jobs(self: &Arc<Self>, now: Now) {
         let effects = lock(&self.table).expire(now);
         if effects.write.is_empty() && effects.release.is_empty() {
@@ -254,17 +256,17 @@ impl Jobs {
         let driven = Arc::clone(self).drive_steps(VecDeque::from([effects]));
         drop(self.kernel.tasks.spawn(async move {
             if let Err(error) = driven.await {
-                tracing::error!(%error, "the end of an expired job could not be stored");
+                tracing::error!(%error, "cannot store the end of an expired job");
             }
         }));
     }
 
-    /// Lets no pending job start any more: they will, after the restart. Says which have started.
+    /// Lets no more pending jobs start until the restart. Returns those that have started.
     pub(crate) fn close_jobs(&self) -> Vec<JobId> {
         lock(&self.table).close()
     }
 
-    /// Passes a chunk to whoever follows the job.
+    /// Passes a chunk to the followers of the job.
     pub(crate) async fn send_chunk(&self, job: &LiveJob, chunk: StreamChunk) {
         if let StreamChunk::Progress { percent, message } = &chunk {
             let event =
@@ -281,12 +283,12 @@ impl Jobs {
         }
     }
 
-    /// Commits what a step wants written, then does what it lets go, until nothing is left.
+    /// Commits the records of a step, then runs its effects, until nothing is left.
     async fn drive(self: &Arc<Self>, effects: Effects<Release>) -> Result<()> {
         Arc::clone(self).drive_steps(VecDeque::from([effects])).await
     }
 
-    /// A step that cannot be written fails alone: the others are about other jobs.
+    /// A step that cannot be written fails alone: the others concern other jobs.
     async fn drive_steps(self: Arc<Self>, mut steps: Steps) -> Result<()> {
         let mut driven = Ok(());
         while let Some(Effects { write, release }) = steps.pop_front() {
@@ -301,7 +303,7 @@ impl Jobs {
         driven
     }
 
-    /// Does what a step lets go; what follows from it is added to the steps.
+    /// Runs the effects of a step; further steps are added to the list.
     fn release(self: &Arc<Self>, release: Vec<Release>, steps: &mut Steps) {
         for release in release {
             match release {
@@ -334,14 +336,14 @@ impl Jobs {
                 && let Some(live) = self.live(*id)
             {
                 let error = end.error.as_deref().and_then(ToolError::decode).map(Error::from);
-                let error = error.unwrap_or_else(|| Error::cancelled("as asked"));
+                let error = error.unwrap_or_else(|| Error::cancelled("on request"));
                 live.end(Err(error));
             }
         }
         Ok(())
     }
 
-    /// The store refused: whoever waits for these jobs learns it.
+    /// Fails the jobs of a step that the store refused; their waiters get the error.
     fn abandon(&self, release: &[Release], error: &Error, steps: &mut Steps) {
         for job in settled(release) {
             steps.push_back(lock(&self.table).abandoned(job, self.kernel.now()));
@@ -366,22 +368,22 @@ impl Jobs {
         }
     }
 
-    /// Tells a job to stop, without waiting for it.
+    /// Stops a job without waiting for it.
     pub(crate) fn stop_soon(self: &Arc<Self>, job: JobId) {
         let jobs = Arc::clone(self);
         drop(self.kernel.tasks.spawn(async move {
             if let Err(error) = jobs.stop_job(job, StopReason::Cancelled).await {
-                tracing::error!(%job, %error, "a job could not be told to stop");
+                tracing::error!(%job, %error, "cannot stop a job");
             }
         }));
     }
 
-    /// The work of a job, from its start to its durable end.
+    /// Runs the work of a job, from its start to its durable end.
     async fn run(self: Arc<Self>, live: Arc<LiveJob>) {
         let end = self.work(&live).await;
         let effects = lock(&self.table).finished(live.id, end, self.kernel.now());
         if let Err(error) = self.drive(effects).await {
-            tracing::error!(job = %live.id, error = %error, "the end of a job could not be stored");
+            tracing::error!(job = %live.id, error = %error, "cannot store the end of a job");
         }
     }
 
@@ -395,7 +397,7 @@ impl Jobs {
             Ok(principal) => principal,
             Err(error) => return failed(error),
         };
-        // Without rooms the daemon is gone, and so is whoever would want the result.
+        // Without rooms the daemon is gone, and with it any reader of the result.
         let Some(rooms) = self.rooms.upgrade() else { return WorkEnd::Stopped };
         let ctx = Context {
             rooms,
@@ -410,7 +412,7 @@ impl Jobs {
             returned = work => returned.map(Some),
             () = live.stop.cancelled() => Ok(None),
         };
-        // A job is stopped when nothing of it runs any more, threads included.
+        // A job is stopped when no part of it runs any more, threads included.
         live.blocking.close();
         live.blocking.wait().await;
         match end {
@@ -441,18 +443,18 @@ impl Jobs {
     }
 }
 
-/// An id that begins with its time, so that jobs of one commit lie side by side in the store's
-/// index. The 80 bits after it are enough that nobody guesses one.
+/// Returns an id that starts with its time, so that jobs of one commit are adjacent in the store's
+/// index. The 80 bits after it are enough to make it unguessable.
 fn new_id(now: Now, random: [u8; 16]) -> JobId {
     let mut bytes = random;
     bytes[..TIME_BYTES].copy_from_slice(&now.unix.to_be_bytes()[8 - TIME_BYTES..]);
     JobId::from_random(bytes)
 }
 
-/// Steps that are still to be written and let go.
+/// Steps whose records and effects are pending.
 type Steps = VecDeque<Effects<Release>>;
 
-/// The jobs that a step is about.
+/// Returns the jobs that a step concerns.
 fn settled(release: &[Release]) -> impl Iterator<Item = JobId> {
     release.iter().filter_map(|release| match release {
         Release::Settled(job) => Some(*job),
@@ -462,14 +464,15 @@ fn settled(release: &[Release]) -> impl Iterator<Item = JobId> {
     })
 }
 
-/// Work that failed has run, unless it says otherwise itself: a refusal of its input has not.
+/// Failed work has run unless its error says otherwise, as the refusal of an input does.
 fn failed(error: Error) -> WorkEnd {
     WorkEnd::Failed(Box::new(ToolError::from(error)))
 }
 
 fn encode_request(request: &ToolRequest) -> Result<bytes::Bytes> {
-    let encoded = rmp_serde::to_vec_named(request)
-        .map_err(|error| Error::invalid(format!("the input cannot be kept with a job: {error}")))?;
+    let encoded = rmp_serde::to_vec_named(request).map_err(|error| {
+        Error::invalid(format!("the input cannot be stored with a job: {error}"))
+    })?;
     Ok(encoded.into())
 }
 

@@ -1,11 +1,11 @@
-//! The alarm: wakes the task that watches deadlines, and only when a deadline becomes the nearest.
+//! The alarm: wakes the task that watches deadlines, and only when a new deadline is the nearest.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringback_core::time::MonoMs;
 use tokio::sync::Notify;
 
-/// Set to the nearest deadline. A new deadline that is later costs one load.
+/// An alarm for the nearest deadline. A new deadline that is later costs one load.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     /// The deadline that the watcher sleeps until; `u64::MAX` while it looks for the nearest.
@@ -18,20 +18,20 @@ impl Alarm {
         Self { set_to: AtomicU64::new(MonoMs::MAX), bell: Notify::const_new() }
     }
 
-    /// A deadline was added to a table, before this call.
+    /// Reports a deadline that was added to a table before this call.
     pub(crate) fn add(&self, at: MonoMs) {
         if at < self.set_to.load(Ordering::SeqCst) {
             self.bell.notify_one();
         }
     }
 
-    /// Deadlines changed in a way that only the tables know.
+    /// Reports a change of deadlines that only the tables know.
     pub(crate) fn ring(&self) {
         self.bell.notify_one();
     }
 
-    /// Finds the nearest deadline and sets the alarm to it. A deadline that is added meanwhile rings:
-    /// the alarm is set to "never" before anything is looked up.
+    /// Finds the nearest deadline and sets the alarm to it. The alarm is set to "never" before the
+    /// search, so a deadline added meanwhile rings it.
     pub(crate) fn set(&self, nearest: impl FnOnce() -> Option<MonoMs>) -> Option<MonoMs> {
         self.set_to.store(MonoMs::MAX, Ordering::SeqCst);
         let nearest = nearest();
@@ -60,7 +60,7 @@ mod tests {
     fn a_later_deadline_does_not_ring() {
         let alarm = Alarm::new();
         alarm.add(50);
-        assert!(is_rung(&alarm), "nothing was set");
+        assert!(is_rung(&alarm), "the alarm was not set");
         assert_eq!(alarm.set(|| Some(50)), Some(50));
         alarm.add(60);
         assert!(!is_rung(&alarm));

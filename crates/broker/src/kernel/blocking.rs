@@ -1,4 +1,4 @@
-//! Where work that blocks runs: on threads, or in a simulation where it stands.
+//! Where blocking work runs: on threads, or inline in a simulation.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use tokio_util::task::TaskTracker;
 
 use crate::failure;
 
-/// What a simulated read of the disk takes: long enough that other calls come between.
+/// The duration of a simulated disk read: long enough for other calls to come in between.
 const SIMULATED_DELAY: Duration = Duration::from_millis(1);
 
-/// Where work that blocks runs.
+/// Where blocking work runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
     /// On threads that may block.
     Threads,
-    /// Where it stands, after a fixed delay: threads end in an order that no seed decides.
+    /// Inline, after a fixed delay: no seed decides the order in which threads end.
     Simulated,
 }
 
 impl Blocking {
-    /// Runs something, tracked so that whoever owns the tracker can wait for it.
+    /// Runs a closure, tracked so that the owner of the tracker can wait for it.
     pub(crate) async fn run<T: Send + 'static>(
         self,
         tracker: &TaskTracker,

@@ -1,4 +1,4 @@
-//! Where the broker gets the time and its random bytes from, so that a simulation can choose both.
+//! The broker's time and random bytes, both replaceable by a simulation.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::sync::lock;
 
-/// The time. The monotonic part is tokio's, which tests may pause.
+/// The clock. Its monotonic part is tokio's, which tests may pause.
 #[derive(Debug)]
 pub struct Clock {
     started: Instant,
@@ -21,19 +21,19 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The system's clock.
+    /// Returns the system's clock.
     #[must_use]
     pub fn system() -> Self {
         Self { started: Instant::now(), unix_base_ms: None }
     }
 
-    /// A wall clock that starts at a fixed time and moves with tokio's clock.
+    /// Returns a wall clock that starts at a fixed time and moves with tokio's clock.
     #[must_use]
     pub fn simulated(unix_base_ms: u64) -> Self {
         Self { started: Instant::now(), unix_base_ms: Some(unix_base_ms) }
     }
 
-    /// This moment.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Now {
         let mono = millis(self.started.elapsed());
@@ -44,7 +44,7 @@ impl Clock {
         Now { mono, unix }
     }
 
-    /// The moment of tokio's clock that a monotonic time stands for.
+    /// Converts a monotonic time to an instant of tokio's clock.
     #[must_use]
     pub fn instant(&self, mono: MonoMs) -> Instant {
         self.started + Duration::from_millis(mono)
@@ -55,23 +55,24 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Random bytes for ids and tokens.
+/// A source of random bytes for ids and tokens.
 pub struct Entropy(Option<Mutex<StdRng>>);
 
 impl Entropy {
-    /// The operating system's.
+    /// Returns the operating system's source.
     #[must_use]
     pub const fn system() -> Self {
         Self(None)
     }
 
-    /// The same bytes for the same seed: for simulations alone, ids become guessable.
+    /// Returns a source with the same bytes for the same seed. For simulations only: ids become
+    /// guessable.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(Some(Mutex::new(StdRng::seed_from_u64(seed))))
     }
 
-    /// Random bytes.
+    /// Returns random bytes.
     #[must_use]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];

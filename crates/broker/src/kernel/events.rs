@@ -1,4 +1,4 @@
-//! Events as the broker publishes them and its readers wait for them.
+//! Events as the broker publishes them and subscribers wait for them.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,12 +13,12 @@ use tokio::sync::futures::Notified;
 
 use crate::sync::lock;
 
-/// The ring of events and a bell for its readers. Readers have cursors of their own, so a slow one
-/// costs nothing but what it misses.
+/// The ring of events, and a bell for its readers. Each reader has its own cursor, so a slow one
+/// only misses events and costs nothing else.
 #[derive(Debug)]
 pub(crate) struct EventHub {
     ring: Mutex<EventRing>,
-    /// Wakes its waiters in the order they came, unlike a watch: a simulation repeats itself.
+    /// Wakes its waiters in order of arrival, unlike a watch, so that simulations are repeatable.
     bell: Notify,
 }
 
@@ -52,7 +52,7 @@ impl EventHub {
         lock(&self.ring).after(cursor, limit, sight, wanted)
     }
 
-    /// Resolves when something is published after this call: ask, then look, then wait.
+    /// Resolves when something is published after this call. Call it first, then look, then wait.
     pub(crate) fn rung(&self) -> Notified<'_> {
         self.bell.notified()
     }
@@ -62,7 +62,7 @@ impl EventHub {
     }
 }
 
-/// All events from now on, in order.
+/// A subscription to all events from now on, in order.
 #[derive(Debug)]
 pub struct Subscription {
     hub: Arc<EventHub>,
@@ -70,8 +70,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Waits for events and gives up to `limit` of them. A reader slower than the ring finds a jump
-    /// in `seq`.
+    /// Waits for events and returns up to `limit` of them. A reader slower than the ring sees a
+    /// jump in `seq`.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
@@ -87,25 +87,25 @@ impl Subscription {
         }
     }
 
-    /// Passes over all there is now.
+    /// Skips all events so far.
     pub fn skip(&mut self) {
         self.cursor = lock(&self.hub.ring).last_seq();
     }
 
-    /// Goes back to behind an event that its reader has. One of another epoch is not known here: then
-    /// everything that is kept is new.
+    /// Rewinds to just after an event that the reader already has. The position of an event of
+    /// another epoch is unknown here, so everything kept is new.
     pub fn resume(&mut self, epoch: u64, seq: u64) {
         let ring = lock(&self.hub.ring);
         self.cursor = if epoch == ring.epoch() { seq.min(ring.last_seq()) } else { 0 };
     }
 
-    /// The number of the last event that was given or passed over.
+    /// Returns the number of the last event that was returned or skipped.
     #[must_use]
     pub const fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// The last numbers, for everyone or for one owner's events alone.
+    /// Returns the last numbers, for everyone or for one owner's events alone.
     #[must_use]
     pub fn heads(&self, now: Now, owner: Option<PrincipalId>) -> Heads {
         let ring = lock(&self.hub.ring);

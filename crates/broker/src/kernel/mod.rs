@@ -1,5 +1,6 @@
-//! What every room of the broker stands on: configuration, time, randomness, the store and the content,
-//! tasks, events, the audit and the alarm. It knows nothing of calls, jobs, lines or sessions.
+//! The kernel below every room of the broker: configuration, time, randomness, the store and the
+//! content, tasks, events, the audit and the alarm. It does not know calls, jobs, lines or
+//! sessions.
 
 mod alarm;
 mod blocking;
@@ -34,13 +35,13 @@ use crate::audit::Auditor;
 use crate::config::Config;
 use crate::failure;
 
-/// About the time of one commit, after which a full queue has places again.
+/// About the duration of one commit, after which a full queue has room again.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(2);
 
-/// A full disk takes a person to free it; then jobs should go on without much delay.
+/// Only a person can free a full disk; afterwards jobs should continue without much delay.
 const FULL_DISK_PAUSE: Duration = Duration::from_millis(250);
 
-/// What all rooms share. No room's table is in it.
+/// The state that all rooms share. It contains no room's table.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) config: Config,
@@ -56,7 +57,7 @@ pub(crate) struct Kernel {
     pub(crate) alarm: Alarm,
     pub(crate) reserve: Reserve,
     pub(crate) unstored: Unstored,
-    /// Rung when a commit that cannot be refused waits for room on the disk.
+    /// Rung when a commit that cannot be refused waits for disk space.
     pub(crate) disk_full: Notify,
     /// Work that finishes even when its caller leaves.
     pub(crate) tasks: Tasks,
@@ -68,7 +69,7 @@ impl Kernel {
         self.clock.now()
     }
 
-    /// Writes records as one commit. They are durable when it returns.
+    /// Writes records in one commit. They are durable when it returns.
     pub(crate) async fn commit(&self, records: Vec<Record>) -> Result<Vec<Applied>> {
         match self.store.commit_async(records).await {
             Ok(written) => written.map_err(failure::commit),
@@ -76,8 +77,8 @@ impl Kernel {
         }
     }
 
-    /// Like [`Self::commit`] for what is already under way and so cannot be refused: waits for a
-    /// place in the queue, and for space on the disk unless the daemon stops.
+    /// Like [`Self::commit`], for records of work in progress that cannot be refused: waits for
+    /// room in the queue and, unless the daemon stops, for disk space.
     pub(crate) async fn commit_for_sure(&self, records: &[Record]) -> Result<Vec<Applied>> {
         loop {
             let pause = match self.commit_with_reserve(records.to_vec()).await {
@@ -101,7 +102,7 @@ impl Kernel {
         self.blocking(move || read(&store).map_err(failure::read)).await
     }
 
-    /// Runs something on a thread that may block, tracked so that a shutdown waits for it.
+    /// Runs a closure on a thread that may block, tracked so that a shutdown waits for it.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Room on the disk that nobody has: a file that is given up when the store needs room for what ends,
-//! and made again when there is enough.
+//! The disk reserve: a file that is deleted when the store needs space to record ends and
+//! deletions, and created again when there is enough space.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,10 +12,10 @@ use rustix::fs::FallocateFlags;
 
 use super::Kernel;
 
-/// What it is called in the data directory.
+/// The file's name in the data directory.
 const NAME: &str = "reserve";
 
-/// Room that is kept for ends and deletions.
+/// Disk space kept for recording ends and deletions.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     path: Utf8PathBuf,
@@ -27,35 +27,36 @@ impl Reserve {
         Self { path: data_dir.join(NAME), bytes }
     }
 
-    /// How much it is.
+    /// Returns its size.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives the room up. Whether there was any.
+    /// Releases the space. Returns whether there was any.
     pub(crate) fn give_up(&self) -> bool {
         match fs::remove_file(&self.path) {
             Ok(()) => {
-                tracing::warn!(bytes = self.bytes, "the disk is full: the reserve is given up");
+                tracing::warn!(bytes = self.bytes, "releasing the disk reserve: the disk is full");
                 true
             }
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!(%error, "the reserve cannot be given up");
+                    tracing::warn!(%error, "cannot release the disk reserve");
                 }
                 false
             }
         }
     }
 
-    /// Takes the room, unless it is there. Without it everything works as long as the disk has room.
+    /// Takes the space, unless it is taken already. Without it everything works as long as the disk
+    /// has space.
     pub(crate) fn take(&self) {
         if self.bytes == 0 {
             self.give_up();
         } else if fs::metadata(&self.path).map(|found| found.len()).ok() != Some(self.bytes)
             && let Err(error) = self.allocate()
         {
-            tracing::info!(%error, "there is no reserve on the disk");
+            tracing::info!(%error, "running without a disk reserve");
             drop(fs::remove_file(&self.path));
         }
     }
@@ -64,14 +65,14 @@ impl Reserve {
         let mut options = OpenOptions::new();
         let file: File =
             options.write(true).create(true).truncate(true).mode(0o600).open(&self.path)?;
-        // Blocks that are really taken: a hole would be no reserve.
+        // Allocate real blocks: a hole reserves nothing.
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, self.bytes)?;
         Ok(())
     }
 }
 
 impl Kernel {
-    /// Writes records of what ends or is deleted: where the disk is full, the reserve is for them.
+    /// Writes records of ends and deletions, using the reserve if the disk is full.
     pub(crate) async fn commit_with_reserve(
         &self,
         records: Vec<Record>,
@@ -88,7 +89,7 @@ impl Kernel {
 mod tests {
     use super::*;
 
-    /// Rule: the reserve is room that is really taken, given up once, and taken again.
+    /// Rule: the reserve takes real space, is released once, and is taken again.
     #[test]
     fn a_reserve_is_taken_given_up_and_taken_again() {
         let dir = tempfile::tempdir().unwrap();
@@ -104,6 +105,6 @@ mod tests {
         }
         reserve.take();
         Reserve::new(path, 0).take();
-        assert!(!path.join(NAME).exists(), "who wants none has none");
+        assert!(!path.join(NAME).exists(), "a reserve of 0 bytes makes no file");
     }
 }

@@ -1,11 +1,11 @@
-//! The broker's tasks: owned, joined at the end, and always on the broker's own runtime.
+//! The broker's tasks: owned, joined at shutdown, and always on the broker's own runtime.
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-/// Tasks that finish even when whoever started them leaves. An edge may call from a thread with a
-/// runtime of its own, which must stay free for its sockets: the work never lands there.
+/// Tasks that finish even when their starter leaves. An edge may call from a thread with its own
+/// runtime, which must stay free for its sockets: the work never runs there.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     tracker: TaskTracker,
@@ -13,7 +13,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Tasks on the runtime this is called on.
+    /// Creates tasks on the current runtime.
     pub(crate) fn here() -> Self {
         Self { tracker: TaskTracker::new(), workers: Handle::current() }
     }
@@ -25,12 +25,12 @@ impl Tasks {
         self.tracker.spawn_on(task, &self.workers)
     }
 
-    /// What runs, for work that blocks.
+    /// Returns the tracker, for blocking work.
     pub(crate) const fn tracker(&self) -> &TaskTracker {
         &self.tracker
     }
 
-    /// Waits until all have ended.
+    /// Waits until all tasks have ended.
     pub(crate) async fn end(&self) {
         self.tracker.close();
         self.tracker.wait().await;

@@ -1,6 +1,6 @@
-//! Records of what has happened already and cannot be written yet, because the disk is full. They wait
-//! in memory, in their order, so that nothing that ends has to wait for them. A crash loses them, and
-//! costs nothing: the next start finds such sessions unfinished, and interrupts them.
+//! Records of events that have happened but cannot be written yet, because the disk is full. They
+//! wait in memory, in order, so that nothing that ends has to wait for them. Losing them in a crash
+//! is harmless: the next start finds such sessions unfinished, and interrupts them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,22 +15,22 @@ use super::Kernel;
 use crate::failure;
 use crate::sync::lock;
 
-/// How long whoever ends something waits for a store that does not answer.
+/// How long the end of something waits for a store that does not answer.
 const WAIT: Duration = Duration::from_secs(2);
-/// A full disk takes a person to free it; then records should follow without much delay.
+/// Only a person can free a full disk; afterwards records should follow without much delay.
 const RETRY_PERIOD: Duration = Duration::from_millis(250);
 
-/// What waits to be written.
+/// The records that wait to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Unstored {
     waiting: Mutex<VecDeque<Vec<Record>>>,
-    /// Rung when something waits.
+    /// Rung when a record waits.
     bell: Notify,
 }
 
 impl Unstored {
-    /// Takes records that could not be written. A state of a session that a later one follows need not
-    /// be written at all, so that this does not grow with time.
+    /// Takes records that could not be written. A session state that a later one replaces is
+    /// dropped, so that the queue does not grow with time.
     fn push(&self, records: Vec<Record>) {
         let mut waiting = lock(&self.waiting);
         for record in &records {
@@ -50,25 +50,28 @@ impl Unstored {
 }
 
 impl Kernel {
-    /// Writes what has happened already and cannot be refused. They are durable when it returns, unless
-    /// the disk is full or does not answer: then they are written as soon as there is room.
+    /// Writes records of what has happened already and cannot be refused. They are durable when it
+    /// returns, unless the disk is full or does not answer: then they are written as soon as
+    /// possible.
     ///
     /// # Errors
-    /// When the store refuses them for good.
+    /// When the store refuses them permanently.
     pub(crate) async fn commit_or_later(self: &Arc<Self>, records: Vec<Record>) -> Result<()> {
         let kernel = Arc::clone(self);
         let writing = self.tasks.spawn(async move { kernel.commit_now_or_later(records).await });
         match tokio::time::timeout(WAIT, writing).await {
             Ok(written) => written.unwrap_or_else(|error| Err(failure::internal(error))),
             Err(_) => {
-                tracing::warn!("the store does not answer; what ended is written when it does");
+                tracing::warn!(
+                    "the store does not answer; records of ended work wait until it does"
+                );
                 Ok(())
             }
         }
     }
 
     async fn commit_now_or_later(&self, records: Vec<Record>) -> Result<()> {
-        // What waits comes first, so that the last word of a session stays the last.
+        // Waiting records go first, so that a session's last state stays the last.
         if !self.unstored.is_empty() && !self.store_waiting().await {
             self.unstored.push(records);
             return Ok(());
@@ -83,8 +86,8 @@ impl Kernel {
         }
     }
 
-    /// Writes records of a deletion, after what waits: a session that ended on a full disk does not hold
-    /// up the deletion that makes room.
+    /// Writes records of a deletion, after those that wait: a session that ended on a full disk
+    /// does not block the deletion that frees space.
     ///
     /// # Errors
     /// As [`Kernel::commit`].
@@ -96,7 +99,7 @@ impl Kernel {
         }
     }
 
-    /// Writes what waits. Whether all of it is written.
+    /// Writes the waiting records. Returns whether all of them are written.
     pub(crate) async fn store_waiting(&self) -> bool {
         loop {
             let Some(records) = lock(&self.unstored.waiting).pop_front() else { return true };
@@ -106,13 +109,13 @@ impl Kernel {
                     lock(&self.unstored.waiting).push_front(records);
                     return false;
                 }
-                // Such as the end of a session whose record is deleted.
-                Ok(Err(error)) => tracing::warn!(%error, "what ended earlier is not stored"),
+                // Such as the end of a session whose record was deleted.
+                Ok(Err(error)) => tracing::warn!(%error, "cannot store an earlier end"),
             }
         }
     }
 
-    /// Writes what waits, as soon as that is possible, until the broker stops.
+    /// Writes waiting records as soon as possible, until the broker stops.
     pub(crate) async fn store_when_there_is_room(self: Arc<Self>) {
         loop {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! A call on a line, from its admission to its one outcome.
+//! A call on a line, from its admission to its outcome.
 
 use std::sync::Arc;
 
@@ -24,11 +24,10 @@ use crate::stream::Stream;
 use crate::sync::lock;
 use crate::{failure, payload};
 
-/// Payloads above this are looked at on the broker's own threads: an edge's thread has sockets to
-/// serve.
+/// Larger payloads are checked on the broker's own threads: an edge's thread has sockets to serve.
 const INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// Who calls a tool on a line, and how.
+/// The caller of a tool on a line, and its options.
 #[derive(Debug)]
 pub(crate) struct LineCaller {
     pub(crate) id: CallId,
@@ -37,11 +36,11 @@ pub(crate) struct LineCaller {
     pub(crate) edge: Edge,
     pub(crate) deadline: Deadline,
     pub(crate) request_id: Option<RequestId>,
-    /// The session that calls, if one does.
+    /// The calling session, if any.
     pub(crate) session: Option<SessionId>,
 }
 
-/// What is to go out.
+/// A call to be delivered.
 pub(super) struct Outgoing {
     pub(super) tool: Arc<OfferedTool>,
     pub(super) arguments: Any,
@@ -52,7 +51,8 @@ pub(super) struct Outgoing {
 }
 
 impl Lines {
-    /// Takes a call of a tool on a line. It makes no job: whoever calls waits, or follows its chunks.
+    /// Takes a call of a tool on a line. It creates no job: the caller waits, or follows its
+    /// chunks.
     #[must_use]
     pub fn call(self: &Arc<Self>, request: LineRequest<'_>) -> Answer {
         let now = self.kernel.now();
@@ -86,13 +86,13 @@ impl Lines {
         self.start_call(now, caller, out, admitted)
     }
 
-    /// Where the chunks of a call go, if it is to be followed.
+    /// Returns where the chunks of a call go, if it is to be followed.
     pub(super) fn stream(&self, options: &CallOptions) -> Option<Arc<Stream>> {
         let id = || StreamId::from_random(self.kernel.entropy.bytes());
         options.stream.then(|| Arc::new(Stream::new(id())))
     }
 
-    /// Begins a call that was admitted.
+    /// Starts a call that was admitted.
     pub(super) fn start_call(
         self: &Arc<Self>,
         now: ringback_core::Now,
@@ -118,8 +118,8 @@ impl Lines {
         Answer::Later(replies, control)
     }
 
-    /// The tool's own limit holds; without one, an HTTP client's tool has the usual time unless who
-    /// calls says how long, and a caller's tool has it always.
+    /// The tool's own limit applies; without one, an HTTP client's tool has the default time unless
+    /// the request sets one, and a caller's tool always has the default.
     pub(super) fn deadline(
         &self,
         now: ringback_core::Now,
@@ -137,7 +137,7 @@ impl Lines {
         Deadline::smallest(now, caller_ms, tool_ms, self.kernel.config.call_ms_max)
     }
 
-    /// Carries the call out once, however often it is asked.
+    /// Runs the call once, however often it is repeated.
     async fn run_call(
         self: Arc<Self>,
         caller: LineCaller,
@@ -175,7 +175,7 @@ impl Lines {
             Begin::First => None,
             Begin::Again(Answered::Plain(first)) => Some(first),
             Begin::Again(Answered::Job(_)) => {
-                return Err(Error::internal("repeat", "one request id stands for two calls"));
+                return Err(Error::internal("repeat", "one request id is used for two calls"));
             }
         };
         if let Some(first) = first {
@@ -241,7 +241,8 @@ impl Lines {
                     if admitted.stop.timed_out() { Recall::TimedOut } else { Recall::Cancelled };
                 match held.recall(why) {
                     Some(certainty) => Err(error.with_certainty(certainty)),
-                    // It was answered at this very moment, and its party was told that it counts.
+                    // It was answered at this very moment, and its party was notified that the
+                    // answer counts.
                     None => received(answered.await),
                 }
             }
@@ -252,7 +253,7 @@ impl Lines {
             .map_err(|error| error.with_certainty(Certainty::Ran))
     }
 
-    /// The arguments in the party's encoding, once they fit the tool's schema.
+    /// Returns the arguments in the party's encoding, once they match the tool's schema.
     async fn prepared(&self, tool: Arc<OfferedTool>, arguments: Any) -> Result<Any> {
         self.off_the_edge(arguments.bytes.len(), move || {
             tool.info.schema.check(&arguments)?;
@@ -281,7 +282,7 @@ fn passed(outcome: Result<Any>) -> ResponseEnvelope {
     }
 }
 
-/// A call on a line; dropping it takes it back, for its caller has left.
+/// A call on a line; dropping it withdraws it, because its caller has left.
 struct OnLine<'a> {
     lines: &'a Lines,
     id: CallId,
@@ -289,7 +290,7 @@ struct OnLine<'a> {
 }
 
 impl OnLine<'_> {
-    /// Takes the call back. Whether its tool may have run, unless it has ended already.
+    /// Withdraws the call. Returns whether its tool may have run, unless it has ended already.
     fn recall(&mut self, why: Recall) -> Option<Certainty> {
         self.over = true;
         let mut effects = Vec::new();
@@ -318,7 +319,7 @@ impl Drop for OnLine<'_> {
     }
 }
 
-/// What repeats of a call are told when its first caller left before it ended.
+/// The answer to repeats of a call whose first caller left before it ended.
 struct Abandoned {
     owed: Option<Owed<ResponseEnvelope>>,
 }
@@ -352,7 +353,7 @@ fn taken_apart(answer: Result<ResponseEnvelope>) -> Result<Any> {
         | ResponseEnvelope::StreamStart { .. }
         | ResponseEnvelope::StreamChunk { .. }
         | ResponseEnvelope::StreamEnd { .. } => {
-            Err(Error::internal("repeat", "one request id stands for two kinds of call"))
+            Err(Error::internal("repeat", "one request id is used for two kinds of call"))
         }
     }
 }

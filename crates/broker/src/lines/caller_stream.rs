@@ -1,4 +1,4 @@
-//! What a caller hears of its sessions: one stream of the calls on all its lines of a session.
+//! A caller's view of its sessions: one stream of the calls on all its lines of a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use super::{Callers, LineCall, Lines};
 use crate::identity::Credential;
 use crate::sync::lock;
 
-/// Calls that one poll brings at most; the next brings the others.
+/// The most calls that one poll returns; the next poll returns the others.
 const POLL_CALLS_MAX: usize = 64;
-/// A poll that has so many bytes of arguments brings no further call.
+/// A poll with this many bytes of arguments returns no further call.
 const POLL_BYTES_MAX: usize = 8 << 20;
-/// A call that an earlier poll brought comes again after this time, in case that answer was lost.
-/// Not at once: a caller that is still busy with it would poll without a pause.
+/// A call that an earlier poll returned comes again after this time, in case that answer was lost.
+/// Not immediately: a caller that is still busy with it would poll in a tight loop.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// An open stream of a caller; dropping it closes it.
@@ -32,8 +32,8 @@ pub struct CallerStream {
 
 impl Callers {
     /// Opens a stream of the calls for this principal's callers in a session: those named, or all,
-    /// and also those declared later. A call that an earlier stream had and that is not answered
-    /// comes again under its id.
+    /// including those declared later. A call that an earlier stream delivered and that is not
+    /// answered comes again under its id.
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid, `busy` with too many streams open.
@@ -55,15 +55,15 @@ impl Callers {
         Ok(CallerStream { lines, credential, number: number?, bell })
     }
 
-    /// The calls that wait for this principal's callers in a session: at once if there are new ones,
-    /// else as soon as one comes, or none when `wait` is over. Those that an earlier poll or another
-    /// stream had and that are not answered come again, a little later.
+    /// Returns the calls that wait for this principal's callers in a session: immediately if there
+    /// are new ones, else as soon as one comes, or none after `wait`. Unanswered calls that an
+    /// earlier poll or another stream delivered come again, a little later.
     ///
     /// # Errors
     /// As [`Self::open`].
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing: what it has taken comes again.
+    /// Dropping it loses nothing: calls it has taken come again.
     pub async fn poll(
         &self,
         credential: &Credential,
@@ -86,7 +86,7 @@ impl Callers {
             }
             let now = Instant::now();
             if now >= started + wait.min(AGAIN_AFTER) {
-                // A poll is a view of the one queue: it also shows what another stream has.
+                // A poll is a view of the one queue: it also shows calls that another stream has.
                 polled.add_waiting(self.pending(credential, session)?, only.as_deref());
                 if !polled.again.is_empty() || now >= started + wait {
                     break;
@@ -106,8 +106,8 @@ impl Callers {
 }
 
 impl CallerStream {
-    /// What to tell the caller next. A call that it gives is delivered. `None` when the session or
-    /// the caller's token has ended, or the broker stops.
+    /// Returns the next message to the caller. A call that it returns counts as delivered. `None`
+    /// when the session or the caller's token has ended, or the broker stops.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing: nothing is taken before it returns.
@@ -132,7 +132,7 @@ impl CallerStream {
         }
     }
 
-    /// What is there now.
+    /// Returns what is available now.
     fn take(&self) -> Option<Delivery<Arc<LineCall>>> {
         let now = self.lines.kernel.now();
         if !self.credential.is_valid(now) {
@@ -160,7 +160,7 @@ impl Drop for CallerStream {
     }
 }
 
-/// What a poll has gathered.
+/// The calls that a poll has gathered.
 #[derive(Debug, Default)]
 struct Polled {
     fresh: Vec<Arc<LineCall>>,
@@ -181,12 +181,12 @@ impl Polled {
                 self.n_bytes += call.arguments.bytes.len();
                 self.fresh.push(call);
             }
-            // It has ended, and is left out with all that have.
+            // It has ended, and is left out like all that have.
             ToParty::Cancel { .. } => {}
         }
     }
 
-    /// Calls that wait for an answer, wherever they were delivered to.
+    /// Returns the calls that wait for an answer, wherever they were delivered.
     fn add_waiting(&mut self, waiting: Vec<Arc<LineCall>>, only: Option<&[Arc<str>]>) {
         for call in waiting {
             let is_meant =
@@ -197,7 +197,7 @@ impl Polled {
         }
     }
 
-    /// What still waits for an answer: the new calls, then as many others as fit.
+    /// Returns the calls that still wait for an answer: the new ones, then as many others as fit.
     fn calls(self, is_pending: impl Fn(&LineCall) -> bool) -> Vec<Arc<LineCall>> {
         let Self { fresh, again, mut n_bytes } = self;
         let mut calls = fresh;

@@ -1,8 +1,9 @@
-//! The callers of sessions: the program that started a session declares tools for it, and its agents call them.
+//! The callers of sessions: the program that started a session declares tools for it, and its
+//! agents call them.
 //!
 //! A caller is addressed by the root session of a tree and its `caller_id`; every session of the
-//! tree uses the same callers. Who may declare for a session is the session's business: the doors
-//! here only hold that a `caller_id` belongs to whoever declared it first.
+//! tree uses the same callers. Sessions decide who may declare for them: this module only ensures
+//! that a `caller_id` belongs to the principal that declared it first.
 
 use std::sync::Arc;
 
@@ -20,27 +21,28 @@ use crate::identity::Credential;
 use crate::payload;
 use crate::sync::lock;
 
-/// What one caller of a session has declared.
+/// The tools that one caller of a session has declared.
 pub type CallerTools = ringback_core::lines::CallerTools<ToolFace>;
 
 /// An agent's call of a tool of its session's caller.
 #[derive(Debug)]
 pub struct CallerCall<'a> {
-    /// Whose session it is: the call counts against this principal's limits, and is audited as its.
+    /// The owner of the session: the call counts against this principal's limits, and is audited as
+    /// its.
     pub principal: Arc<Principal>,
-    /// The root of the tree of sessions.
+    /// The root of the session tree.
     pub session: SessionId,
     /// The session of that tree that calls.
     pub from: SessionId,
-    /// Which caller; may be absent while one caller alone has a tool of this name.
+    /// The caller; may be absent if only one caller has a tool of this name.
     pub caller_id: Option<&'a str>,
     /// The tool, as its caller named it.
     pub tool: String,
     /// Its input.
     pub arguments: Any,
-    /// How.
+    /// Its options.
     pub options: CallOptions,
-    /// Through which edge.
+    /// The edge.
     pub edge: Edge,
 }
 
@@ -53,11 +55,11 @@ impl Callers {
         Self(Arc::clone(lines))
     }
 
-    /// Declares all tools of a caller of a session, instead of those it declared before: all of
-    /// them or, if one cannot be, none. An empty list removes the caller.
+    /// Declares all tools of a caller of a session, replacing those it declared before: all of them
+    /// or, if one is refused, none. An empty list removes the caller.
     ///
     /// # Errors
-    /// `forbidden` without level `write`, `conflict` when the `caller_id` is another principal's,
+    /// `forbidden` without scope `write`, `conflict` when the `caller_id` is another principal's,
     /// `invalid` for bad names and schemas, `busy` past a limit.
     pub fn declare(
         &self,
@@ -88,8 +90,8 @@ impl Callers {
         Ok(())
     }
 
-    /// What the callers of a session have declared, by `caller_id`. [`Lines::changes`] tells
-    /// when to look again.
+    /// Returns the tools that the callers of a session have declared, by `caller_id`.
+    /// [`Lines::changes`] reports when to look again.
     #[must_use]
     pub fn tools(&self, session: SessionId) -> Vec<CallerTools> {
         lock(&self.0.table).callers().of(session)
@@ -148,7 +150,7 @@ impl Callers {
         lines.start_call(now, caller, out, admitted)
     }
 
-    /// Every call of a session's agents that waits for an answer from this principal, in their
+    /// Returns every call of a session's agents that waits for an answer from this principal, in
     /// order, delivered or not.
     ///
     /// # Errors
@@ -162,11 +164,11 @@ impl Callers {
         Ok(lock(&self.0.table).callers().pending(owner, session))
     }
 
-    /// A caller answers a call. The first answer counts.
+    /// Answers a call for a caller. The first answer counts.
     ///
     /// # Errors
     /// `not_found` when no such call of this session waits for an answer from this principal: it
-    /// does not exist, is another's or another session's, or has ended.
+    /// does not exist, belongs to another principal or session, or has ended.
     pub fn answer(
         &self,
         credential: &Credential,
@@ -193,7 +195,7 @@ impl Callers {
         self.0.settle(owner, request_id, answered, outcome)
     }
 
-    /// A caller says how far it is. The agent hears of it if it follows the call.
+    /// Reports a caller's progress. The agent sees it if it follows the call.
     ///
     /// # Errors
     /// `not_found` as for [`Self::answer`].
@@ -221,7 +223,8 @@ impl Callers {
         Ok(())
     }
 
-    /// A session has ended: its callers' tools go, calls that wait fail, streams end.
+    /// Ends the callers of a session that has ended: their tools go, waiting calls fail, streams
+    /// end.
     pub fn end(&self, session: SessionId) {
         let mut effects = Vec::new();
         lock(&self.0.table).callers().end(session, &mut effects);
@@ -229,18 +232,20 @@ impl Callers {
     }
 }
 
-/// Whether a call is on a line of this session, or comes from it.
+/// Returns whether a call is on a line of this session, or comes from it.
 fn is_of_session(call: &LineCall, session: SessionId) -> bool {
     [call.root_session(), call.from_session()].contains(&Some(session))
 }
 
 fn elsewhere(session: SessionId, request_id: &str) -> Error {
-    let message =
-        format!("no request with the id {request_id} of session {session} waits for your answer");
+    let message = format!(
+        "no request with the id {request_id} of session {session} is waiting for an answer from \
+         you"
+    );
     Error::new(ErrorKind::NotFound, message)
 }
 
-/// A tool as it is declared: its schema says that it is of an object, as agents want it.
+/// Converts a declared tool; its schema gets the type `object`, which agents require.
 fn declared(tool: ToolOffer) -> Result<NewTool<ToolFace>> {
     let name = tool.name.clone();
     let typed = tool.input_schema.map(payload::typed_as_object).transpose();
@@ -249,7 +254,7 @@ fn declared(tool: ToolOffer) -> Result<NewTool<ToolFace>> {
         .map_err(|error| refused_tool(&name, &error))
 }
 
-/// What is wrong with a tool, in the words of its declaration.
+/// Rewords an error about a tool in the terms of its declaration.
 fn refused_tool(name: &str, error: &Error) -> Error {
     let message = format!("tool `{name}`: {}", error.message());
     if error.kind() != ErrorKind::Invalid {

@@ -1,4 +1,4 @@
-//! A call on a line whose caller follows it: its chunks as they come, then its outcome.
+//! A call on a line that its caller follows: its chunks as they come, then its outcome.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ pub(crate) struct LineFollowed {
     pub(super) lines: Arc<Lines>,
     pub(super) tool: Arc<str>,
     pub(super) stream: Arc<Stream>,
-    /// The call itself; gone once it has ended.
+    /// The call itself; `None` once it has ended.
     pub(super) running: Option<Pending<Result<Any>>>,
     pub(super) outcome: Option<Result<Any>>,
     pub(super) started: bool,
 }
 
 impl LineFollowed {
-    /// The next reply, and whether it is the last.
+    /// Returns the next reply, and whether it is the last.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
@@ -51,7 +51,7 @@ impl LineFollowed {
         }
     }
 
-    /// What is left to read when the call has ended.
+    /// Returns the remaining replies once the call has ended.
     async fn rest(&mut self) -> (ResponseEnvelope, bool) {
         match self.stream.next(&self.lines.kernel.clock).await {
             Next::Chunk(chunk) => (self.chunk(chunk), false),

@@ -1,4 +1,5 @@
-//! The shell of the line engine: parties hold streams and offer tools, callers wait for answers.
+//! The shell of the line engine: parties keep streams open and offer tools, callers wait for
+//! answers.
 
 mod call;
 mod caller_stream;
@@ -37,19 +38,19 @@ use crate::sync::lock;
 
 /// Longer descriptions are a mistake.
 const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
-/// How much of an id that somebody made up is logged.
+/// The longest part of a client-supplied id that is logged.
 const LOGGED_CHARS_MAX: usize = 64;
 
-/// How lines are run.
+/// The settings of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineSettings {
-    /// How long a call of an HTTP client's tool may take when nobody says.
+    /// How long a call of an HTTP client's tool may take by default.
     pub client_call_ms_default: u64,
-    /// How long a call of a caller's tool may take when its declaration does not say.
+    /// How long a call of a caller's tool may take when its declaration sets no limit.
     pub caller_call_ms_default: u64,
-    /// How long a caller that polls counts as there after its last poll.
+    /// How long a caller that polls counts as connected after its last poll.
     pub poll_grace_ms: u64,
-    /// How much lines may take.
+    /// The limits of lines.
     pub limits: LineLimits,
 }
 
@@ -64,7 +65,7 @@ impl Default for LineSettings {
     }
 }
 
-/// What the broker hangs on the engine.
+/// The broker's types for the engine.
 #[derive(Debug)]
 pub(crate) struct Held;
 
@@ -75,18 +76,18 @@ impl Links for Held {
     type Bell = Arc<Notify>;
 }
 
-/// What is known of a tool on a line.
+/// The description of a tool on a line.
 #[derive(Debug)]
 pub struct ToolFace {
     /// What it does.
     pub description: Box<str>,
-    /// How long it takes.
+    /// Its duration class.
     pub timing: ToolTiming,
     pub(crate) schema: InputSchema,
 }
 
 impl ToolFace {
-    /// The JSON Schema of its input, as its party gave it.
+    /// Returns the JSON Schema of its input, as its party sent it.
     #[must_use]
     pub const fn schema_json(&self) -> &Bytes {
         self.schema.json()
@@ -96,42 +97,42 @@ impl ToolFace {
 /// A tool on a line.
 pub type OfferedTool = LineTool<ToolFace>;
 
-/// A call as its party gets it.
+/// A call as its party receives it.
 #[derive(Debug)]
 pub struct LineCall {
     /// Its id.
     pub id: CallId,
-    /// The id its party answers by: the one the caller chose, else the id above.
+    /// The id that its party answers with: the one that the caller chose, else the id above.
     pub request_id: Arc<str>,
     /// The tool.
     pub tool: Arc<OfferedTool>,
-    /// What the caller said of where it comes from.
+    /// The origin that the caller stated.
     pub context: CallContext,
     /// Its input, in the party's encoding.
     pub arguments: Any,
-    /// When it must end.
+    /// Its deadline.
     pub deadline: Deadline,
 }
 
 impl LineCall {
-    /// The caller it is for, if its tool is one's.
+    /// Returns the caller it is for, if the tool is a caller's.
     #[must_use]
     pub fn caller_id(&self) -> Option<&str> {
         self.tool.line.caller_id()
     }
 
-    /// The session whose callers' tool it is for: the root of a tree.
+    /// Returns the session whose caller's tool it is for: the root of a tree.
     #[must_use]
     pub fn root_session(&self) -> Option<SessionId> {
         self.tool.line.session()
     }
 
-    /// The session that calls a caller's tool.
+    /// Returns the session that calls a caller's tool.
     #[must_use]
     pub fn from_session(&self) -> Option<SessionId> {
         match self.tool.line.kind() {
             LineKind::Caller => self.context.session_id.as_deref()?.parse().ok(),
-            // Whatever it says is the word of whoever calls.
+            // Whatever it says is a claim of the client that calls.
             LineKind::Client | LineKind::Worker => None,
         }
     }
@@ -149,20 +150,21 @@ impl LineCall {
     }
 }
 
-/// Who waits for a call.
+/// The waiter for a call.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     answer: oneshot::Sender<Result<Any>>,
     stream: Option<Arc<Stream>>,
 }
 
-/// The lines: tools that parties outside the daemon offer, the streams they hold open, and the calls on them.
+/// The lines: tools that parties outside the daemon offer, the streams they keep open, and the
+/// calls on them.
 #[derive(Debug)]
 pub struct Lines {
     kernel: Arc<Kernel>,
     calls: Arc<Calls>,
     table: Mutex<LineTable<Held>>,
-    /// Counts the changes of what is offered.
+    /// Counts the changes of the offered tools.
     changes: watch::Sender<u64>,
     settings: LineSettings,
 }
@@ -187,14 +189,14 @@ impl Lines {
         lock(&self.table).next_lapse()
     }
 
-    /// Whether a principal may call a tool on a line. One that is not there, or not seen, is left to the
-    /// call.
+    /// Checks whether a principal may call a tool on a line. An absent or invisible tool is left to
+    /// the call.
     pub(crate) fn may_call(
         &self,
         principal: &ringback_proto::principal::Principal,
         tool: &str,
     ) -> Result<()> {
-        // Nearly everybody may, and looks for the tool once.
+        // Nearly every principal may, and looks the tool up once.
         let Err(refusal) = may_offer(principal) else { return Ok(()) };
         match lock(&self.table).registry().find(principal, tool) {
             Err(error) if error.kind() == refusal.kind() => Err(error),
@@ -202,7 +204,7 @@ impl Lines {
         }
     }
 
-    /// Up to `limit` tools that this principal may call, by name.
+    /// Returns up to `limit` tools that this principal may call, by name.
     pub(crate) fn page(
         &self,
         principal: &ringback_proto::principal::Principal,
@@ -214,7 +216,7 @@ impl Lines {
     }
 }
 
-/// The encoding that a party of this line speaks.
+/// Returns the encoding that a party of this line speaks.
 const fn spoken(line: &LineName) -> Format {
     match line.kind() {
         LineKind::Client | LineKind::Caller => Format::Json,
@@ -224,7 +226,7 @@ const fn spoken(line: &LineName) -> Format {
 
 fn new_tool(offer: ToolOffer) -> Result<NewTool<ToolFace>> {
     if offer.description.len() > DESCRIPTION_BYTES_MAX {
-        let message = format!("a description has at most {} KiB", DESCRIPTION_BYTES_MAX >> 10);
+        let message = format!("a description can have at most {} KiB", DESCRIPTION_BYTES_MAX >> 10);
         return Err(Error::invalid_field("description", message));
     }
     let schema = InputSchema::read(offer.input_schema)?;
@@ -244,7 +246,7 @@ fn new_tool(offer: ToolOffer) -> Result<NewTool<ToolFace>> {
 }
 
 impl Lines {
-    /// Does what a step of the engine wants done.
+    /// Runs the effects of an engine step.
     fn carry_out(&self, effects: Vec<LineEffect<Held>>) {
         for effect in effects {
             match effect {
@@ -257,8 +259,8 @@ impl Lines {
         }
     }
 
-    /// A party's answer: it ends the call that waits for it, or is written down as one that nobody
-    /// waited for.
+    /// Takes a party's answer: it ends the call that waits for it, or is recorded as an answer
+    /// without a call.
     fn settle(
         &self,
         owner: PrincipalId,
@@ -272,9 +274,9 @@ impl Lines {
                 Ok(())
             }
             Err((error, late)) => {
-                // It is a stranger's text, of any length.
+                // It is a client's text, of any length.
                 let request_id: String = request_id.chars().take(LOGGED_CHARS_MAX).collect();
-                tracing::warn!(principal = %owner, request_id, "an answer that nobody waits for");
+                tracing::warn!(principal = %owner, request_id, "an answer without a waiting call");
                 if let Some(call) = late {
                     self.kernel.auditor.late_answer(call);
                 }
@@ -283,7 +285,7 @@ impl Lines {
         }
     }
 
-    /// Tells the caller of a call on a line how it ended. One that has left is not there to tell.
+    /// Sends the caller of a call on a line its outcome, unless the caller has left.
     fn end_call(&self, ended: Ended<Held>, outcome: Result<Any>) {
         self.tell_client_event(&ended.out, |call| match &outcome {
             Ok(_) => Event::ClientToolCompleted { call, success: true },
@@ -298,14 +300,14 @@ impl Lines {
         drop(ended.caller.answer.send(outcome));
     }
 
-    /// Publishes what happened to a call, if an HTTP client is to carry it out.
+    /// Publishes an event of a call, if an HTTP client is to run it.
     fn tell_client_event(&self, call: &LineCall, event: impl FnOnce(ClientToolCall) -> Event) {
         if call.tool.line.kind() == LineKind::Client {
             self.kernel.publish(event(call.told()), call.tool.owner, None);
         }
     }
 
-    /// Publishes what is offered now, and what no longer is.
+    /// Publishes which tools are offered now, and which no longer are.
     fn announce(
         &self,
         line: &LineName,

@@ -1,4 +1,4 @@
-//! What edges do with lines: offer and withdraw tools, open streams, answer calls, put calls on.
+//! What edges do with lines: offer and withdraw tools, open streams, answer calls, make calls.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::sync::lock;
 /// Tools that a party offers.
 #[derive(Debug)]
 pub struct LineOffer {
-    /// On which line.
+    /// The line.
     pub line: LineName,
-    /// How long its calls wait for a new stream when the last one closed; as before if absent.
+    /// How long its calls wait for a new stream when the last one closed; unchanged if absent.
     pub grace_ms: Option<u64>,
     /// The tools.
     pub tools: Vec<ToolOffer>,
@@ -30,17 +30,17 @@ pub struct LineOffer {
 /// A tool that a party offers.
 #[derive(Debug, Default)]
 pub struct ToolOffer {
-    /// The name its party gives it.
+    /// Its name at its party.
     pub name: String,
     /// What it does.
     pub description: String,
     /// The JSON Schema of its input; any object if absent.
     pub input_schema: Option<Any>,
-    /// How long it takes.
+    /// Its duration class.
     pub timing: Option<ToolTiming>,
     /// How long a call may take.
     pub timeout_ms: Option<u64>,
-    /// Whether each word of progress gives a call its whole time again.
+    /// Whether each progress report restarts the time limit of a call.
     pub progress_extends: bool,
     /// Whether running it twice does no harm.
     pub idempotent: bool,
@@ -48,58 +48,58 @@ pub struct ToolOffer {
     pub audience: Audience,
 }
 
-/// What a caller says of where its call comes from; passed on, never looked at.
+/// The origin of a call, as the caller states it; passed on, never interpreted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallContext {
     /// The session.
     pub session_id: Option<Arc<str>>,
     /// The message in it.
     pub message_id: Option<Arc<str>>,
-    /// The call as the caller counts it.
+    /// The call's number at the caller.
     pub call_id: Option<Arc<str>>,
 }
 
 /// A call of a tool on a line.
 #[derive(Debug)]
 pub struct LineRequest<'a> {
-    /// Who calls.
+    /// The caller.
     pub credential: &'a Credential,
-    /// Through which edge.
+    /// The edge.
     pub edge: Edge,
     /// The tool's full name.
     pub tool: String,
     /// Its input.
     pub arguments: Any,
-    /// How.
+    /// Its options.
     pub options: CallOptions,
-    /// The caller's id for it, by which a repeat is recognised.
+    /// The caller's id for it, which identifies a repeat.
     pub request_id: Option<RequestId>,
     /// An id that the party is to see instead of the daemon's own; it must not be in use.
     pub custom_id: Option<Arc<str>>,
-    /// Where it comes from.
+    /// Its origin.
     pub context: CallContext,
 }
 
 impl Lines {
-    /// Whether a principal may offer tools, or call those of others.
+    /// Checks whether a principal may offer tools, or call those of others.
     ///
     /// # Errors
-    /// `unauthenticated` once the token is no longer valid, `forbidden` without level `write`.
+    /// `unauthenticated` once the token is no longer valid, `forbidden` without scope `write`.
     pub fn may_offer(&self, credential: &Credential) -> Result<()> {
         may_offer(credential.principal(self.kernel.now())?)
     }
 
-    /// Offers tools on a line: all of them or, if one cannot be, none. Their full names.
+    /// Offers tools on a line: all of them or, if one is refused, none. Returns their full names.
     ///
     /// # Errors
-    /// `forbidden` without level `write` or when the line's name belongs to another principal,
+    /// `forbidden` without scope `write` or when the line's name belongs to another principal,
     /// `invalid` for bad names and schemas, `conflict` when a name is taken, `busy` past a limit.
     pub fn offer(&self, credential: &Credential, offer: LineOffer) -> Result<Vec<Arc<str>>> {
         let principal = Arc::clone(credential.principal(self.kernel.now())?);
         self.offer_on(&principal, offer, None)
     }
 
-    /// Takes tools off a line: those named, by either name, or all. Their full names.
+    /// Takes tools off a line: those named, by either name, or all. Returns their full names.
     ///
     /// # Errors
     /// `forbidden` when the line is another principal's.
@@ -119,7 +119,7 @@ impl Lines {
     /// Opens a stream of a line; dropping it closes it.
     ///
     /// # Errors
-    /// As [`Self::offer`], but for the tools.
+    /// As [`Self::offer`], except those about tools.
     pub fn open(self: &Arc<Self>, credential: &Credential, line: &LineName) -> Result<LineStream> {
         let now = self.kernel.now();
         let principal = credential.principal(now)?;
@@ -131,7 +131,7 @@ impl Lines {
         Ok(LineStream::new(lines, credential.clone(), line.clone(), opened?, bell))
     }
 
-    /// The tools of one line that this caller may see, in the order of registration.
+    /// Returns the tools of one line that this caller may see, in the order of registration.
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid.
@@ -144,7 +144,8 @@ impl Lines {
         Ok(lock(&self.table).tools_of(principal, line))
     }
 
-    /// Every tool on a line of this kind that this caller may see, in the order of registration.
+    /// Returns every tool on a line of this kind that this caller may see, in the order of
+    /// registration.
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid.
@@ -155,11 +156,11 @@ impl Lines {
         Ok(tools)
     }
 
-    /// A party answers a call. The first answer counts.
+    /// Answers a call for a party. The first answer counts.
     ///
     /// # Errors
-    /// `not_found` when no such call waits for an answer from this principal: it does not exist, is
-    /// another's, or has ended.
+    /// `not_found` when no such call waits for an answer from this principal: it does not exist,
+    /// belongs to another principal, or has ended.
     pub fn answer(
         &self,
         credential: &Credential,
@@ -170,7 +171,7 @@ impl Lines {
         let owner = credential.principal(now)?.id;
         let answered = {
             let mut table = lock(&self.table);
-            // A caller says for which session it answers; see `Callers::answer`.
+            // A caller names the session it answers for; see `Callers::answer`.
             let awaited = table.waiting(owner, request_id);
             if awaited.is_ok_and(|awaited| awaited.tool.line.kind() == LineKind::Caller) {
                 Err((Error::not_found("request", request_id), None))
@@ -182,8 +183,8 @@ impl Lines {
         self.settle(owner, request_id, answered, outcome)
     }
 
-    /// A party says how far it is. The caller hears of it if it follows the call, and a tool that
-    /// asked for it gets its whole time again.
+    /// Reports a party's progress. The caller sees it if it follows the call, and the time limit
+    /// restarts if the tool asked for that.
     ///
     /// # Errors
     /// `not_found` as for [`Self::answer`].
@@ -205,7 +206,7 @@ impl Lines {
         Ok(sink)
     }
 
-    /// A party reports progress; see [`Self::chunk_sink`].
+    /// Reports a party's progress; see [`Self::chunk_sink`].
     ///
     /// # Errors
     /// `not_found` as for [`Self::answer`].
@@ -221,14 +222,16 @@ impl Lines {
         Ok(())
     }
 
-    /// A call on a line that has not ended, for the line's owner and those who see everything.
+    /// Returns a call on a line that has not ended, for the line's owner and those who see
+    /// everything.
     #[must_use]
     pub fn waiting_call(&self, credential: &Credential, call: CallId) -> Option<Arc<LineCall>> {
         let principal = credential.principal(self.kernel.now()).ok()?;
         lock(&self.table).peek(principal, call).cloned()
     }
 
-    /// A call on one of the caller's own lines that has not ended, by the id its party knows it by.
+    /// Returns a call on one of the caller's own lines that has not ended, by the id that its party
+    /// knows.
     #[must_use]
     pub fn waiting_request(
         &self,
@@ -241,7 +244,7 @@ impl Lines {
         table.peek(principal, call).cloned()
     }
 
-    /// Counts the changes of what is offered on lines: for whoever shows a list and wants to know
+    /// Counts the changes of the tools offered on lines, so that a client that shows a list knows
     /// when to look again.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
@@ -249,7 +252,7 @@ impl Lines {
     }
 }
 
-/// A tool that failed by its own account has run, unless its party says otherwise.
+/// A tool that reports a failure has run, unless its party says otherwise.
 pub(super) fn ran(error: Error) -> Error {
     match (error.kind(), error.certainty()) {
         (ErrorKind::ToolFailed, Certainty::NotStarted) => error.with_certainty(Certainty::Ran),

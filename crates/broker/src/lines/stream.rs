@@ -1,4 +1,4 @@
-//! A stream that a party holds open: its calls come out of it, and dropping it closes it.
+//! A stream that a party keeps open: it delivers the party's calls, and dropping it closes it.
 
 use std::sync::Arc;
 
@@ -32,14 +32,14 @@ impl LineStream {
         Self { lines, credential, line, number, bell }
     }
 
-    /// The line it belongs to.
+    /// Returns the line it belongs to.
     #[must_use]
     pub const fn line(&self) -> &LineName {
         &self.line
     }
 
-    /// What to send to the party next. A call that it gives is delivered. `None` when the party's
-    /// token has ended, or the broker stops.
+    /// Returns the next message to the party. A call that it returns counts as delivered. `None`
+    /// when the party's token has ended, or the broker stops.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing: nothing is taken before it returns.
@@ -69,8 +69,8 @@ impl LineStream {
         Some(post)
     }
 
-    /// Offers tools that this stream answers for, instead of those it offered before. Others of the
-    /// same line may offer them too.
+    /// Offers tools that this stream answers for, replacing those it offered before. Other streams
+    /// of the same line may offer them too.
     ///
     /// # Errors
     /// As [`Lines::offer`].
@@ -90,7 +90,7 @@ impl Drop for LineStream {
     }
 }
 
-/// Where the chunks of one call go.
+/// The destination of one call's chunks.
 #[derive(Debug, Clone)]
 pub struct ChunkSink(pub(super) Option<Arc<Stream>>);
 

@@ -13,12 +13,12 @@ use crate::sessions::{
     call, end, is_idle, project, refused, said, say, to_project, to_session, token, until,
 };
 
-/// `ask` asks for permission and says what was answered, `wait` waits to be stopped, `die` fails,
-/// `how` tells whether the conversation is one that was taken up again.
+/// `ask` asks for permission and repeats the answer, `wait` waits to be stopped, `die` fails, `how`
+/// reports whether the conversation was resumed.
 const AGENT: &str = r#"
 say() { echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"one","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}}'; }
 end() { echo '{"jsonrpc":"2.0","id":'$turn',"result":{"stopReason":"'$1'","usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3}}}'; }
-how=begun
+how=started
 while read -r line; do
   id=${line#*\"id\":}; id=${id%%,*}
   case "$line" in
@@ -72,7 +72,7 @@ async fn asked(fixture: &Fixture, who: &Credential) -> (SessionId, SessionEventI
     (session, events.last().unwrap().clone())
 }
 
-/// Another daemon on the same directory.
+/// Starts another daemon on the same directory.
 async fn restarted(fixture: Fixture) -> Fixture {
     let Fixture { dir, broker } = fixture;
     broker.stop(Duration::from_millis(50)).await;
@@ -85,7 +85,7 @@ async fn restarted(fixture: Fixture) -> Fixture {
 }
 
 /// REQ: "Permission requests go to the caller": as an event, answered by a field of
-/// `session_message`, by whoever started the session and nobody else.
+/// `session_message`, only by the principal that started the session.
 #[tokio::test]
 async fn an_agent_that_asks_waits_for_the_answer_of_its_caller() {
     let fixture = start_with(with_agent(Permissions::Ask)).await;
@@ -103,7 +103,7 @@ async fn an_agent_that_asks_waits_for_the_answer_of_its_caller() {
     assert!(code == "invalid_params" && message.contains("yes, no"), "{message}");
 
     say(&fixture, &who, answer(session, id, "yes")).await;
-    // Whoever comes second is told, whether or not the agent has heard of the first by then.
+    // A second answer is refused, whether or not the agent has received the first by then.
     assert_eq!(refused(&fixture, &who, answer(session, id, "no")).await.0, "conflict");
     let events = until(&fixture, &who, session, -1, is_idle).await;
     assert_eq!(said(&events), ["answered yes"]);
@@ -113,7 +113,7 @@ async fn an_agent_that_asks_waits_for_the_answer_of_its_caller() {
     assert_eq!(end.usage.as_ref().unwrap().total_tokens, 3);
 }
 
-/// Rule: a question ends with whoever asked it, and its end is told.
+/// Rule: a question ends with the agent that asked it, and its end is reported.
 #[tokio::test]
 async fn a_question_ends_with_its_agent_and_with_its_session() {
     let fixture = start_with(with_agent(Permissions::Ask)).await;
@@ -158,7 +158,7 @@ async fn an_abort_ends_the_turn_and_not_the_session() {
     assert_eq!(end.text.as_deref(), Some("cancelled"));
     let next = say(&fixture, &who, to_session(session, "how")).await;
     let events = until(&fixture, &who, session, next.last_event_index, is_idle).await;
-    assert_eq!(said(&events), ["begun"], "it is the same agent");
+    assert_eq!(said(&events), ["started"], "it is the same agent");
 }
 
 /// REQ: "follow-up messages to the same conversation ... resume after restart where the agent can".
@@ -169,7 +169,7 @@ async fn a_conversation_is_taken_up_again_after_a_failure_and_after_a_restart() 
     let project = project(&fixture, &who).await;
     let session = say(&fixture, &who, to_project(project, "how")).await.session_id;
     let events = until(&fixture, &who, session, -1, is_idle).await;
-    assert_eq!(said(&events), ["begun"]);
+    assert_eq!(said(&events), ["started"]);
     let died = say(&fixture, &who, to_session(session, "die")).await;
     until(&fixture, &who, session, died.last_event_index, is_idle).await;
     let next = say(&fixture, &who, to_session(session, "how")).await;

@@ -1,4 +1,5 @@
-//! Callers' tools through the broker's door: whoever started a session, and the agents in it.
+//! Callers' tools through the broker's entry point: the programs that start sessions, and the
+//! agents in them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +62,7 @@ fn ask<'a>(from: u8, caller_id: Option<&'a str>, tool: &str, input: &str) -> Cal
 fn later(broker: &Broker, call: CallerCall<'_>) -> Replies {
     match broker.callers().call(call) {
         Answer::Later(replies, _) => replies,
-        Answer::Now(reply) => panic!("answered at once: {reply:?}"),
+        Answer::Now(reply) => panic!("answered immediately: {reply:?}"),
     }
 }
 
@@ -102,7 +103,7 @@ fn is_told_nothing(stream: &mut CallerStream) -> bool {
     stream.next().now_or_never().is_none()
 }
 
-/// Runs an agent's call as far as it goes by itself.
+/// Runs an agent's call until it waits for its caller.
 async fn put_on(replies: &mut Replies) {
     tokio::select! {
         biased;
@@ -112,7 +113,7 @@ async fn put_on(replies: &mut Replies) {
 }
 
 /// REQ: seed 000 "Caller tool relay": the agent's call reaches the caller, the answer the agent.
-/// Rule: a relayed payload is the same bytes on both ways, null and big numbers included.
+/// Rule: a relayed payload is the same bytes in both directions, null and big numbers included.
 #[tokio::test]
 async fn an_agents_call_reaches_the_caller_and_its_answer_the_agent() {
     let fixture = start().await;
@@ -150,7 +151,7 @@ async fn an_agents_call_reaches_the_caller_and_its_answer_the_agent() {
     assert_eq!((broker.under_way().lines, broker.under_way().n_calls), ((0, 0, 0), 0));
 }
 
-/// Rule: an answer from another principal, for another session, or a second time is not taken.
+/// Rule: an answer from another principal, for another session, or a second answer is refused.
 #[tokio::test]
 async fn only_the_caller_of_the_session_answers_and_only_once() {
     let fixture = start().await;
@@ -192,7 +193,7 @@ async fn only_the_caller_of_the_session_answers_and_only_once() {
     assert_eq!((why.line.as_deref(), why.late_answers), (Some("caller `ant`"), Some(1)));
 }
 
-/// Rule: an undeclared tool is not relayed, and input that does not fit never leaves.
+/// Rule: an undeclared tool is not relayed, and input that does not match the schema is never sent.
 #[tokio::test]
 async fn undeclared_tools_and_misfits_are_refused_before_anybody_is_asked() {
     let fixture = start().await;
@@ -204,7 +205,7 @@ async fn undeclared_tools_and_misfits_are_refused_before_anybody_is_asked() {
         assert_eq!(refused.kind(), ErrorKind::Invalid, "{bad}");
         assert_eq!(refused.context().field.as_deref(), Some("inputSchema"), "{refused}");
     }
-    assert!(broker.callers().tools(session(ROOT)).is_empty(), "nothing is half declared");
+    assert!(broker.callers().tools(session(ROOT)).is_empty(), "no partial declaration");
     let tools = vec![schema(r#"{"required":["to"]}"#), tool("any")];
     broker.callers().declare(who, session(ROOT), "ant", tools).unwrap();
     let callers = broker.callers().tools(session(ROOT));
@@ -222,8 +223,8 @@ async fn undeclared_tools_and_misfits_are_refused_before_anybody_is_asked() {
     assert!(is_told_nothing(&mut stream));
 }
 
-/// Rule: the caller disconnects and the agent does not wait for the deadline; the caller cannot
-/// receive and the agent is told.
+/// Rule: if the caller disconnects, the agent does not wait for the deadline; if the caller cannot
+/// receive calls, the agent gets an error.
 #[tokio::test]
 async fn the_agent_is_told_at_once_that_its_caller_has_left() {
     let fixture = start().await;
@@ -247,8 +248,8 @@ async fn the_agent_is_told_at_once_that_its_caller_has_left() {
     assert_eq!(custom_id, Some(Arc::clone(&call.request_id)), "the agent left");
 }
 
-/// Rule: a caller that polls gets every call, at once when it is new and again when an answer may
-/// have been lost, and is gone when it polls no more.
+/// Rule: a caller that polls gets every call, immediately when it is new and again when an answer
+/// may have been lost, and is gone when it stops polling.
 #[tokio::test(start_paused = true)]
 async fn a_caller_may_poll() {
     let fixture = start_with(|config| config.lines.poll_grace_ms = 5_000).await;
@@ -264,7 +265,7 @@ async fn a_caller_may_poll() {
     let began = tokio::time::Instant::now();
     let again = poll(wait).await.unwrap();
     assert!(Arc::ptr_eq(&polled[0], &again[0]) && again.len() == 1, "the answer was lost");
-    assert!(began.elapsed() >= Duration::from_secs(1), "but not in a tight loop");
+    assert!(began.elapsed() >= Duration::from_secs(1), "not in a tight loop");
     let mut second = later(broker, ask(ROOT, None, "read", r#"{"n":2}"#));
     put_on(&mut second).await;
     let both = poll(wait).await.unwrap();
@@ -275,7 +276,7 @@ async fn a_caller_may_poll() {
     let began = tokio::time::Instant::now();
     let gone = refused(second.next().await);
     assert_eq!((gone.kind(), gone.certainty()), (ErrorKind::Gone, Certainty::MayHaveRun));
-    assert_eq!(began.elapsed().as_secs(), 5, "the grace after its last sign of life");
+    assert_eq!(began.elapsed().as_secs(), 5, "the grace period after its last poll");
 }
 
 #[tokio::test(start_paused = true)]
@@ -307,7 +308,7 @@ async fn a_caller_reports_progress_and_a_deadline_holds_all_the_same() {
     }
 }
 
-/// Rule: one session never receives another's tools or calls, also when many start at the same
+/// Rule: one session never receives another's tools or calls, even when many start at the same
 /// moment, and a slow tool delays no other call.
 #[tokio::test]
 async fn many_sessions_with_the_same_names_never_mix() {

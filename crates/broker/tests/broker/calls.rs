@@ -1,4 +1,4 @@
-//! Calls, jobs and streams through the broker's door.
+//! Calls, jobs and streams through the broker's entry point.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ async fn a_stream_tells_its_start_its_progress_and_its_end() {
     assert!(replies.next().await.is_none());
 }
 
-/// Rule: `job_cancel` says cancelled only when the work has stopped.
+/// Rule: `job_cancel` reports `cancelled` only when the work has stopped.
 #[tokio::test]
 async fn a_cancelled_job_has_stopped() {
     let fixture = start().await;
@@ -165,7 +165,7 @@ async fn a_repeated_write_answers_the_same_and_writes_once() {
     assert_eq!(list.tokens.len(), 1);
 }
 
-/// Rule: a full queue answers `busy` and grows nothing.
+/// Rule: a full queue answers `busy` and does not grow.
 #[tokio::test]
 async fn too_many_jobs_are_busy_and_pending_ones_run_later() {
     let fixture = start().await;
@@ -254,7 +254,7 @@ async fn a_caller_that_leaves_before_it_knows_the_job_ends_it() {
     see(&mut states, JobState::Cancelled).await;
 }
 
-/// Rule: an expired or revoked token does not work for one more call, and what it holds is closed.
+/// Rule: an expired or revoked token does not work for one more call, and its streams are closed.
 #[tokio::test]
 async fn a_revoked_token_is_refused_at_once_and_wakes_its_holders() {
     let fixture = start().await;

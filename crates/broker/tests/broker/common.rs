@@ -1,4 +1,4 @@
-//! A broker in a temporary directory, and short ways to call it.
+//! A broker in a temporary directory, and shortcuts to call it.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub(crate) fn call<'a>(credential: &'a Credential, request: impl Into<ToolReques
     }
 }
 
-/// The first reply.
+/// Returns the first reply.
 pub(crate) async fn reply(broker: &Broker, call: Call<'_>) -> ResponseEnvelope {
     match broker.call(call) {
         Answer::Now(reply) => reply,
@@ -89,7 +89,7 @@ pub(crate) async fn reply(broker: &Broker, call: Call<'_>) -> ResponseEnvelope {
     }
 }
 
-/// The result of a call that is waited for.
+/// Returns the result of a call, waiting for it.
 pub(crate) async fn result(
     broker: &Broker,
     credential: &Credential,

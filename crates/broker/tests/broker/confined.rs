@@ -1,4 +1,4 @@
-//! Sessions whose agents are in a sandbox, through the broker's door.
+//! Sessions with agents in a sandbox, through the broker's entry point.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use ringback_sandbox::{BackendChoice, DockerSettings, Limits};
 use crate::common::{Fixture, start_with};
 use crate::sessions::{call, end, is_idle, project, refused, said, say, to_project, until};
 
-/// Does what each message says, in a shell, and tells what came of it.
+/// Runs each message in a shell, and reports the output.
 pub(crate) const SHELL: &str = r#"while read -r line; do
   text=$(printf '%s' "$line" | sed 's/.*"text":"\(.*\)"}/\1/')
   printf '{"type":"message","text":"%s"}\n' "$(eval "$text" 2>&1 | tr '\n' ' ')"
@@ -52,7 +52,7 @@ pub(crate) fn with_shell(config: &mut Config) {
     config.sessions.confinement = Confinement::Sandbox(Box::new(rules(config)));
 }
 
-/// What the agent says to one message.
+/// Returns the agent's answer to one message.
 async fn ask(fixture: &Fixture, text: &str) -> String {
     let who = Credential::local();
     let project = project(fixture, &who).await;
@@ -65,8 +65,8 @@ async fn ask(fixture: &Fixture, text: &str) -> String {
     answer
 }
 
-/// Rule: a confined agent has its workspace, its socket and its program inside where they always are,
-/// and whoever starts it is told that it is confined.
+/// Rule: a confined agent finds its workspace, its socket and its program inside in the usual
+/// places, and the response says that it is confined.
 #[tokio::test]
 async fn a_confined_agent_finds_everything_where_it_always_is() {
     let fixture = start_with(with_shell).await;
@@ -85,7 +85,7 @@ async fn a_confined_agent_finds_everything_where_it_always_is() {
     assert!(workspace.join("made").exists(), "the workspace is shared with this machine");
     end(&fixture, &who, session).await;
     let notes = fixture.dir.path().join("data/sandbox/boxes");
-    assert_eq!(std::fs::read_dir(notes).unwrap().count(), 0, "nothing is left of the box");
+    assert_eq!(std::fs::read_dir(notes).unwrap().count(), 0, "nothing is left of the sandbox");
 }
 
 /// Rule: an agent sees neither the data directory nor the workspace or socket of another session.
@@ -99,7 +99,7 @@ async fn a_confined_agent_sees_nothing_of_the_daemon_or_of_others() {
     assert_eq!(ask(&fixture, "ls -A /workspace /tmp | grep -v :; true").await.trim(), "");
 }
 
-/// Rule: when a session ends, nothing of its agent is left, whatever it did to stay.
+/// Rule: when a session ends, nothing of its agent is left, whatever the agent did to stay.
 #[tokio::test]
 async fn ending_a_confined_session_ends_what_left_its_group() {
     let fixture = start_with(with_shell).await;
@@ -114,8 +114,8 @@ async fn ending_a_confined_session_ends_what_left_its_group() {
     assert_eq!(left.filter(|said| said == &format!("sleep\0{number}\0")).count(), 0);
 }
 
-/// Rule: where a layer is missing no session starts, and the error names it, its fix, and the way to
-/// go without.
+/// Rule: if a layer is missing, no session starts, and the error names the layer, its fix, and how
+/// to run without it.
 #[tokio::test]
 async fn without_a_layer_no_session_starts() {
     let without = |config: &mut Config| {
@@ -135,7 +135,7 @@ async fn without_a_layer_no_session_starts() {
     assert!(listed.sessions.is_empty(), "{listed:?}");
 }
 
-/// Rule: a program that is not there is told as what it is, with what to do.
+/// Rule: a missing program is reported as such, with what to do.
 #[tokio::test]
 async fn an_agent_that_is_not_here_is_told_with_what_to_do() {
     let agents = |config: &mut Config| {
@@ -169,8 +169,8 @@ async fn an_agent_that_is_not_here_is_told_with_what_to_do() {
     }
 }
 
-/// Rule: an agent that is a script among packages runs in its box with the interpreter that it was
-/// installed with, wherever both are.
+/// Rule: an agent that is a script among packages runs in its sandbox with the interpreter that it
+/// was installed with, wherever both are.
 #[tokio::test]
 async fn an_agent_of_packages_runs_in_its_box() {
     let machine = tempfile::tempdir().unwrap();

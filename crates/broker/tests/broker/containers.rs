@@ -1,4 +1,5 @@
-//! Containers of projects, through the broker's door: the same on every backend, and what only one has.
+//! Containers of projects, through the broker's entry point: common tests for every backend, and
+//! those of a single one.
 
 mod commands;
 mod images;

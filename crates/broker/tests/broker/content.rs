@@ -1,4 +1,4 @@
-//! Content, artifacts, and who may see them.
+//! Content, artifacts, and their visibility.
 use crate::common::{Fixture, result, start, start_with};
 use ringback_broker::Credential;
 use ringback_proto::data::Data;
@@ -93,7 +93,7 @@ async fn variations_are_numbered_and_a_parent_must_exist() {
     assert_eq!(code(&fixture, &local, nothing).await, "not_found");
 }
 
-/// Rule: content is read by who uploaded it and by who sees an artifact of it.
+/// Rule: content is readable by its uploaders and by those who see an artifact of it.
 #[tokio::test]
 async fn a_stranger_cannot_read_content_or_annotate_an_artifact() {
     let fixture = start().await;

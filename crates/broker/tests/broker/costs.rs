@@ -1,4 +1,4 @@
-//! What a call costs, counted: allocations and commits do not depend on how busy the machine is.
+//! The cost of a call, counted: allocations and commits do not depend on how busy the machine is.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,7 +14,7 @@ use crate::common::{self, result, start};
 
 /// The version's text in the answer, and the encoded answer.
 const PING_ALLOCATIONS_MAX: i64 = 2;
-/// One for all that begin, one for all that end, and a few for stragglers.
+/// One for all starts, one for all ends, and a few for stragglers.
 const COMMITS_MAX: usize = 8;
 const JOBS: usize = 64;
 
@@ -29,7 +29,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-#[expect(unsafe_code, reason = "an allocator is unsafe by its nature; this one hands all on")]
+#[expect(unsafe_code, reason = "an allocator is unsafe by nature; this one forwards everything")]
 // SAFETY: every request goes unchanged to the system's allocator, and counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -62,7 +62,7 @@ fn ping(broker: &Broker, credential: &Credential, body: &bytes::Bytes) -> Vec<u8
     let call = Call { credential, edge: Edge::Hoot, envelope, request_id: None };
     match broker.call(call) {
         Answer::Now(reply @ ResponseEnvelope::Success { .. }) => reply.encode(),
-        other => panic!("a ping is answered at once: {other:?}"),
+        other => panic!("a ping is answered immediately: {other:?}"),
     }
 }
 

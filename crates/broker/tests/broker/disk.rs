@@ -1,4 +1,4 @@
-//! Agents that fill the disk: whoever does is ended, the daemon and the others go on.
+//! Agents that fill the disk: they are ended, the daemon and the other agents go on.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::sessions::{
 };
 
 const MIB: u64 = 1 << 20;
-/// Writes for ever, in files of 4 MiB.
+/// Writes forever, in files of 4 MiB.
 const WRITER: &str =
     "n=0; while head -c 4194304 /dev/zero > file$n; do n=$((n+1)); sleep 0.02; done";
 
-/// A disk of this size, of which the workspaces are all that is used: what others do on the disk that
-/// the test is on does not matter.
+/// A disk of this size that only the workspaces use: other use of the disk that the test runs on
+/// does not matter.
 #[derive(Debug)]
 struct SmallDisk {
     total: u64,
@@ -49,8 +49,8 @@ fn is_ended(event: &SessionEventInfo) -> bool {
     event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent is ended"))
 }
 
-/// Rule: an agent whose workspace has more than it may is ended, and told why; a message goes on once
-/// there is room.
+/// Rule: an agent whose workspace exceeds its limit is ended, and the session says why; a message
+/// resumes it once there is space.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_ended_that_has_more_than_it_may() {
     let fixture = start_with(|config| {
@@ -82,8 +82,9 @@ async fn an_agent_is_ended_that_has_more_than_it_may() {
     assert_eq!(said(&events), ["goes on "]);
 }
 
-/// REQ: "a full disk [..] hurting the daemon or another session" must not happen: when the disk runs
-/// short, the agent that fills it is ended; another one and the store go on, and none is started.
+/// REQ: "a full disk [..] hurting the daemon or another session" must not happen: when the disk
+/// runs short, the agent that fills it is ended; another agent and the store go on, and no new
+/// agent starts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_ends_who_fills_it_and_nobody_else() {
     let dir = tempfile::tempdir().unwrap();
@@ -107,7 +108,7 @@ async fn a_full_disk_ends_who_fills_it_and_nobody_else() {
     assert!(text.contains("sandbox.keepFree") && text.contains("grew fastest"), "{text}");
     let since = i64::try_from(events.last().unwrap().index).unwrap();
     until(&fixture, &who, writer, since, is_idle).await;
-    assert!(used(workspaces.as_std_path()) < 512 * MIB, "something was kept free");
+    assert!(used(workspaces.as_std_path()) < 512 * MIB, "some space was kept free");
 
     // The other one goes on, and so does the store.
     let told = say(&fixture, &who, to_session(calm, "echo small > note; cat note")).await;

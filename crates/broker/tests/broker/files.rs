@@ -1,4 +1,4 @@
-//! Files in and out of workspaces, and what changed in one. The test plays the agent: it writes into
+//! File transfer to and from workspaces, and diffs of one. The test plays the agent: it writes into
 //! the workspace's directory as an agent does, links included.
 
 use std::fs;
@@ -105,7 +105,7 @@ impl Place {
         refused(&self.fixture, &self.who, request).await
     }
 
-    /// Starts the agent: what is there now is the start.
+    /// Starts the agent: the present files are the start.
     async fn begin(&self) {
         let said = say(&self.fixture, &self.who, to_session(self.session, "hello")).await;
         until(&self.fixture, &self.who, self.session, said.last_event_index, is_idle).await;
@@ -167,7 +167,7 @@ async fn large_files_and_archives_are_stored_content() {
     let content: CasContentResponse = call(&place.fixture, &place.who, get).await;
     assert_eq!(content.mime_type, "application/x-tar");
 
-    // The fixture's limit of one blob is 1 MiB, and what is in a message is not above it either.
+    // The fixture's limit of one blob is 1 MiB, and content in a message does not exceed it either.
     fs::write(place.dir.join("large"), vec![7; (1 << 20) + 1]).unwrap();
     let (code, message) = place.refused(place.get("large")).await;
     assert!(code == "too_large" && message.contains("limits.upload_bytes_max"), "{code} {message}");
@@ -195,7 +195,7 @@ async fn large_files_and_archives_are_stored_content() {
 }
 
 /// Rule: a symlink in a workspace never leads a read or a write of the daemon outside, and neither
-/// does a path; a pipe blocks nobody.
+/// does a path; a pipe does not block.
 #[tokio::test]
 async fn no_link_or_path_leads_out_of_a_workspace() {
     let place = Place::new().await;
@@ -231,12 +231,12 @@ fn change<'a>(diff: &'a WorkspaceDiffResponse, path: &str) -> &'a WorkspaceChang
     found.unwrap_or_else(|| panic!("{path} in {diff:?}"))
 }
 
-/// REQ: "a diff against the start of the session": text as a unified diff that `git apply` takes,
-/// binary files by their names, links as their target, and how each was and is.
+/// REQ: "a diff against the start of the session": text as a unified diff that `git apply` accepts,
+/// binary files by name, links by target, with the mode before and after.
 #[tokio::test]
 async fn a_diff_shows_what_changed_since_the_start() {
     let place = Place::new().await;
-    assert_eq!(place.refused(place.diff_request()).await.0, "not_found", "no start yet");
+    assert_eq!(place.refused(place.diff_request()).await.0, "not_found", "no start recorded yet");
     for (path, text) in [
         ("keep", "same\n"),
         ("edit me.txt", "one\ntwo\nthree"),
@@ -267,7 +267,7 @@ async fn a_diff_shows_what_changed_since_the_start() {
     fs::write(dir.join(".git/config"), "ignored").unwrap();
     fs::write(dir.join("new\n+++ keep"), "hm\n").unwrap();
     fs::write(dir.join(std::ffi::OsStr::from_bytes(b"odd\xff")), "odd\n").unwrap();
-    // What its own rules say now does not hide anything.
+    // Its current ignore rules do not hide anything.
     fs::write(dir.join(".gitignore"), "*\n").unwrap();
 
     let diff = place.diff().await;
@@ -306,7 +306,7 @@ async fn a_diff_shows_what_changed_since_the_start() {
     applies(&copy, &diff.diff);
 }
 
-/// Whether `git apply` makes of the copy what the agent made of the workspace, binary files aside.
+/// Returns whether `git apply` turns the copy into the agent's workspace, binary files aside.
 fn applies(copy: &std::path::Path, diff: &str) {
     let sections = diff.split("diff --git ").filter(|part| !part.contains("Binary files"));
     let text: Vec<_> =
@@ -327,7 +327,7 @@ fn applies(copy: &std::path::Path, diff: &str) {
     assert!(!copy.join("gone").exists());
 }
 
-/// Rule: a file too long to show is named, and the answer says that it shows less than there is.
+/// Rule: a file too long to show is named, and the answer says that it is incomplete.
 #[tokio::test]
 async fn a_diff_is_bounded_and_says_so() {
     let place = Place::new().await;
@@ -347,8 +347,8 @@ async fn a_diff_is_bounded_and_says_so() {
     assert_eq!(diff.changes.len(), 1);
 }
 
-/// Rule: a workspace that is too large at its start has an agent all the same, and its diff says which
-/// limit it was; a workspace's start goes with it.
+/// Rule: a workspace that is too large at its start still gets an agent, and its diff names the
+/// limit; a workspace's start is deleted with it.
 #[tokio::test]
 async fn a_start_too_large_to_remember_is_told_by_the_limit() {
     let place = Place::new().await;
@@ -366,7 +366,7 @@ async fn a_start_too_large_to_remember_is_told_by_the_limit() {
 }
 
 /// Rule: the key of a session opens its own workspace alone; agents of one project do not see each
-/// other's files, and other projects are not there at all.
+/// other's files, and other projects do not exist for them.
 #[tokio::test]
 async fn the_key_of_a_session_opens_its_own_workspace_alone() {
     let place = Place::new().await;
@@ -401,8 +401,8 @@ async fn the_key_of_a_session_opens_its_own_workspace_alone() {
     assert_eq!(refused(&place.fixture, &agent, place.get("")).await.0, "not_found");
 }
 
-/// Rule: one path that is too long, and one file that is larger than everything that is looked at, do not
-/// refuse the rest: they are skipped, and named.
+/// Rule: a path that is too long, or a file larger than the limit of everything compared, does not
+/// refuse the rest: it is skipped, and named.
 #[tokio::test]
 async fn what_cannot_be_looked_at_is_skipped_and_named() {
     let place = Place::new().await;

@@ -1,4 +1,5 @@
-//! Agents that talk without end: what is kept of it has a limit in bytes, and goes when they end.
+//! Agents that produce endless output: the kept part is limited in bytes, and is removed when they
+//! end.
 
 use ringback_broker::{AgentCommand, Config, Credential, KeptEvents};
 use ringback_proto::record::SessionState;
@@ -9,7 +10,7 @@ use crate::sessions::{call, end, is_idle, project, say, to_project, until};
 
 const MIB: usize = 1 << 20;
 
-/// Says 40 lines of nearly a megabyte to every message.
+/// Answers every message with 40 lines of nearly a megabyte.
 const FLOOD: &str = r#"text=$(head -c 1000000 /dev/zero | tr '\0' x)
 while read -r line; do
   n=0; while [ $n -lt 40 ]; do
@@ -29,8 +30,8 @@ fn with_flood(config: &mut Config) {
         KeptEvents { events_max: 2000, bytes_max: 3 * MIB, total_bytes_max: 5 * MIB };
 }
 
-/// Rule: what sessions say takes no more memory than `sessions.event_bytes` each and
-/// `sessions.event_bytes_total` together, nothing after their end, and can be read all the same.
+/// Rule: the events of sessions take no more memory than `sessions.event_bytes` each and
+/// `sessions.event_bytes_total` together, none after their end, and can still be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_agents_say_is_bounded_in_bytes_and_freed_at_their_end() {
     let fixture = start_with(with_flood).await;

@@ -1,5 +1,5 @@
-//! A disk that is really full: a small file system of the test's own. What ends and what is deleted needs
-//! no room on it, and a deadline is answered whatever the store does.
+//! A disk that is really full: a small file system of the test's own. Ending and deleting need no
+//! space on it, and a deadline is met whatever the store does.
 
 use std::fs;
 use std::io::Write as _;
@@ -31,7 +31,7 @@ const MIB: u64 = 1 << 20;
 /// Longer than any answer takes, and shorter than the deadline of a plain call.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A file system that ends with the test. Making one needs the rights of root, as sandboxes with limits do.
+/// A file system that ends with the test. Mounting one needs root, as sandboxes with limits do.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -50,14 +50,14 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // What a task still holds goes with the last of them.
+        // Files that a task still has open go with the last of them.
         drop(Command::new("umount").arg("-l").arg(&self.0).status());
     }
 }
 
-/// A broker whose data are on a small disk.
+/// A broker with its data on a small disk.
 struct Place {
-    // First, so that nothing holds the disk when it goes.
+    // First, so that nothing uses the disk when it is unmounted.
     fixture: Fixture,
     disk: SmallDisk,
     who: Credential,
@@ -90,7 +90,7 @@ impl Place {
         self.disk.0.join(name)
     }
 
-    /// A session whose agent rests, and where it works.
+    /// Starts a session and waits until its agent is idle.
     async fn session(&self) -> (ProjectId, SessionId, WorkspaceId) {
         let project = project(&self.fixture, &self.who).await;
         let told = say(&self.fixture, &self.who, to_project(project, "hello")).await;
@@ -100,8 +100,8 @@ impl Place {
         (project, told.session_id, session.workspace_id)
     }
 
-    /// Fills the disk as an agent in this workspace does, until the store has no room for anything, and
-    /// there is no reserve left.
+    /// Fills the disk as an agent in this workspace does, until the store has no space for
+    /// anything, and no reserve is left.
     async fn fill(&self, workspace: WorkspaceId) {
         let path = self.data("workspaces").join(workspace.to_string()).join("filler");
         for _ in 0..2000 {
@@ -118,7 +118,7 @@ impl Place {
         panic!("the disk does not get full");
     }
 
-    /// Something is done, in time.
+    /// Runs a request, within the time limit.
     async fn done(&self, request: impl Into<ToolRequest>) {
         let answer = result(&self.fixture.broker, &self.who, request);
         tokio::time::timeout(PATIENCE, answer).await.unwrap().unwrap();
@@ -135,8 +135,8 @@ fn delete(project_id: ProjectId, workspace_id: WorkspaceId) -> WorkspaceDeleteRe
     WorkspaceDeleteRequest { project_id, workspace_id }
 }
 
-/// REQ: "`session_end`, `workspace_delete` [..] work on a full disk": a session ends, and deleting its
-/// workspace makes room again, without a restart and without anybody's help.
+/// REQ: "`session_end`, `workspace_delete` [..] work on a full disk": a session ends, and deleting
+/// its workspace frees space, without a restart or other help.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_ends_and_what_is_deleted_needs_no_room() {
     let place = Place::new("size=24m", |_| ()).await;
@@ -149,7 +149,7 @@ async fn what_ends_and_what_is_deleted_needs_no_room() {
     place.done(delete(project, workspace)).await;
     assert!(!place.data("workspaces").join(workspace.to_string()).exists());
     assert_eq!(place.workspaces(project).await, 0);
-    // There is room for everything again.
+    // There is space for everything again.
     let (project, session, workspace) = place.session().await;
     place.fill(workspace).await;
     end(&place.fixture, &place.who, session).await;
@@ -160,8 +160,8 @@ async fn what_ends_and_what_is_deleted_needs_no_room() {
     place.done(named("room again")).await;
 }
 
-/// REQ: "the daemon's start work[s] on a full disk": it reads, ends and deletes, and refuses the rest by
-/// saying why.
+/// REQ: "the daemon's start work[s] on a full disk": it reads, ends and deletes, and refuses the
+/// rest with a reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_starts_on_a_full_disk() {
     let place = Place::new("size=24m", |_| ()).await;
@@ -180,8 +180,8 @@ async fn a_daemon_starts_on_a_full_disk() {
     place.done(named("room again")).await;
 }
 
-/// Rule: the reserve is taken when there is room, given up for what must be written, and new work does
-/// not get it.
+/// Rule: the reserve is taken when there is space, released for records that must be written, and
+/// not available to new work.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_reserve_is_for_what_ends() {
     let place = Place::new("size=24m", |_| ()).await;
@@ -192,8 +192,8 @@ async fn the_reserve_is_for_what_ends() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, is_there).await.expect("the reserve is taken by itself");
-    // As `fill`, but for the reserve.
+    tokio::time::timeout(PATIENCE, is_there).await.expect("the reserve is taken automatically");
+    // As `fill`, except for the reserve.
     let path = place.data("workspaces").join(workspace.to_string()).join("filler");
     for round in 0.. {
         let mut file = fs::OpenOptions::new().append(true).create(true).open(&path).unwrap();
@@ -203,13 +203,13 @@ async fn the_reserve_is_for_what_ends() {
         }
         assert!(round < 2000);
     }
-    assert!(reserve.exists(), "new work is refused before the reserve is given up");
+    assert!(reserve.exists(), "new work is refused before the reserve is released");
     end(&place.fixture, &place.who, session).await;
     assert!(!reserve.exists(), "an end is stored, at the cost of the reserve");
 }
 
-/// REQ: "a deadline is answered whatever the store does": that of a job whose end cannot be stored, and
-/// that of a call beside it.
+/// REQ: "a deadline is answered whatever the store does": that of a job whose end cannot be stored,
+/// and that of a call beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_is_answered_on_a_full_disk() {
     let place = Place::new("size=24m", |_| ()).await;
@@ -231,7 +231,7 @@ async fn a_deadline_is_answered_on_a_full_disk() {
     }
 }
 
-/// A call that is waited for until this deadline. It has begun when this returns.
+/// A call that is waited for until this deadline. It has started when this returns.
 fn waiting(
     place: &Place,
     request: ToolRequest,
@@ -256,7 +256,7 @@ fn is_ended(event: &SessionEventInfo) -> bool {
     event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent is ended"))
 }
 
-/// Rule: files run out as bytes do: who makes them is ended, and none is started.
+/// Rule: inodes run out as bytes do: the agent that uses them up is ended, and no new agent starts.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_makes_too_many_files_is_ended() {
     let place = Place::new("size=64m,nr_inodes=4000", |config| {
@@ -278,8 +278,8 @@ async fn an_agent_that_makes_too_many_files_is_ended() {
     assert!(code == "busy" && message.contains("sandbox.keepFreeInodes"), "{code}: {message}");
 }
 
-/// Rule: a hole in a file takes nothing in the workspace, and is not stored where there is no room for
-/// it; nothing of it is left.
+/// Rule: a hole in a file takes no space in the workspace, and is not stored if there is no space
+/// for it; nothing of it is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_with_holes_does_not_become_content_without_room() {
     let place =
@@ -303,12 +303,13 @@ async fn a_file_with_holes_does_not_become_content_without_room() {
     let large: WorkspaceContentResponse =
         call(&place.fixture, &place.who, get("large", false)).await;
     assert!(large.content_hash.is_some());
-    // The agent beside it is not ended for what others tried.
+    // The agent beside it is not ended for the attempts of others.
     let told = say(&place.fixture, &place.who, to_session(session, "still")).await;
     until(&place.fixture, &place.who, session, told.last_event_index, is_idle).await;
 }
 
-/// Rule: what a session stores with its key counts to its account, before it is stored.
+/// Rule: content that a session stores with its key counts towards its account, before it is
+/// stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_stores_no_more_than_its_account_has() {
     let place = Place::new("size=64m", |config| {
@@ -333,7 +334,7 @@ async fn a_session_stores_no_more_than_its_account_has() {
         cursor: None,
     };
     for length in [3, 4] {
-        // Another content each time: what is there already takes no more room.
+        // Different content each time: content that exists already takes no more space.
         fs::File::create(dir.join("sparse")).unwrap().set_len(length * MIB).unwrap();
         result(&place.fixture.broker, &agent, get.clone()).await.unwrap();
     }
@@ -343,8 +344,8 @@ async fn a_session_stores_no_more_than_its_account_has() {
     place.done(get).await;
 }
 
-/// Rule: what is on the disk goes before the record: a workspace that cannot be removed is still there to
-/// be deleted, and the error says what is in the way.
+/// Rule: files are deleted before the record: a workspace that cannot be removed can still be
+/// deleted later, and the error says what is in the way.
 #[tokio::test]
 async fn a_workspace_that_cannot_be_removed_keeps_its_record() {
     let place = Place::new("size=64m", |_| ()).await;
@@ -353,15 +354,18 @@ async fn a_workspace_that_cannot_be_removed_keeps_its_record() {
     let inner = place.data("workspaces").join(workspace.to_string()).join("mounted");
     let mounted = SmallDisk::mount(&inner, "size=1m");
     let (code, message) = refused(&place.fixture, &place.who, delete(project, workspace)).await;
-    assert!(message.contains("mounted") && message.contains("deleted again"), "{code}: {message}");
+    assert!(
+        message.contains("mounted") && message.contains("delete it again"),
+        "{code}: {message}"
+    );
     assert_eq!(place.workspaces(project).await, 1);
     drop(mounted);
     place.done(delete(project, workspace)).await;
     assert_eq!(place.workspaces(project).await, 0);
 }
 
-/// REQ: "15,000 directories in each other" do not end the daemon when their workspace is deleted, and
-/// nothing of them is left.
+/// REQ: "15,000 directories in each other" do not crash the daemon when their workspace is deleted,
+/// and nothing of them is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workspace_of_any_depth_is_deleted() {
     let place = Place::new("size=64m", |_| ()).await;

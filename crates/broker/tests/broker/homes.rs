@@ -1,4 +1,4 @@
-//! What agents keep for themselves: in a home beside the workspace, and no part of what they made.
+//! Homes of agents: beside the workspace, and not part of its changes.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -40,8 +40,8 @@ async fn changed(fixture: &Fixture, project_id: ProjectId, workspace: WorkspaceI
     diff.changes.into_iter().map(|change| change.path).collect()
 }
 
-/// Rule: what an agent keeps for itself is no change of its workspace, confined or not; nobody else
-/// may look into its home, and it goes with the workspace.
+/// Rule: files in an agent's home are no change of its workspace, confined or not; no other user
+/// may read the home, and it is deleted with the workspace.
 #[tokio::test]
 async fn what_an_agent_keeps_in_its_home_is_no_change_of_its_workspace() {
     for setting in [with_shell, unconfined] {
@@ -63,8 +63,8 @@ async fn what_an_agent_keeps_in_its_home_is_no_change_of_its_workspace() {
     }
 }
 
-/// Rule: a home is the same after a restart, for that is where conversations are; each workspace has
-/// its own, and a project's go with it.
+/// Rule: a home survives a restart, because conversations are stored there; each workspace has its
+/// own, and a project's homes are deleted with it.
 #[tokio::test]
 async fn a_home_outlives_the_daemon_and_is_not_shared() {
     let fixture = start_with(unconfined).await;
@@ -93,8 +93,7 @@ async fn a_home_outlives_the_daemon_and_is_not_shared() {
     assert!(home(&fixture, apart.workspace_id).exists());
 }
 
-/// Rule: the files that a preset comes with are found by its agent, and are no change of the
-/// workspace.
+/// Rule: the files of a preset are found by its agent, and are no change of the workspace.
 #[tokio::test]
 async fn the_files_of_a_preset_are_in_the_home() {
     for (preset, file) in [("claude", "$3"), ("codex", "$HOME/.codex/config.toml")] {

@@ -1,4 +1,4 @@
-//! What is a job, and how jobs are found again.
+//! Which calls are jobs, and how jobs are found again.
 use crate::common::{call, reply, result, start};
 use ringback_broker::{Broker, Credential};
 use ringback_proto::ids::{BlobHash, JobId};
@@ -35,8 +35,8 @@ async fn poll(
     }
 }
 
-/// Rule: a read or a quick write makes no job, and answers `success` or `error` whatever the caller
-/// asks for.
+/// Rule: a read or a quick write creates no job, and answers `success` or `error` whatever the
+/// caller asks for.
 #[tokio::test]
 async fn a_tool_without_a_job_answers_with_its_result_however_it_is_asked() {
     let fixture = start().await;

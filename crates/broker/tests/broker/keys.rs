@@ -23,13 +23,13 @@ fn with_key(request: SessionMessageRequest, key: &str) -> SessionMessageRequest 
     SessionMessageRequest { api_key: Some(Secret::new(key.to_owned())), ..request }
 }
 
-/// What the agent of a session has as its key.
+/// Returns the key of a session's agent.
 fn key_in(env: &str) -> Option<&str> {
     env.split(' ').find_map(|entry| entry.strip_prefix("OUBLIETTE_API_KEY="))
 }
 
-/// Rule: a user may pass a token of their own. Its agent acts as that token with a key that ends with the
-/// session; the token itself stays with the user, and is written nowhere.
+/// Rule: a user may pass a token of their own. Its agent acts as that token with a key that ends
+/// with the session; the token itself stays with the user, and is written nowhere.
 #[tokio::test]
 async fn an_agent_acts_as_the_token_that_its_user_passes_and_never_has_it() {
     let fixture = start_with(with_echo).await;
@@ -42,7 +42,7 @@ async fn an_agent_acts_as_the_token_that_its_user_passes_and_never_has_it() {
     assert!(!said(&events)[0].contains(key), "the token itself is in the agent's hands");
     let agents = key_in(said(&events)[0]).unwrap().to_owned();
     let agent = fixture.broker.authenticate_in(session, &agents).unwrap();
-    let credential = fixture.broker.authenticate(key).expect("it is the user's still");
+    let credential = fixture.broker.authenticate(key).expect("it is still the user's");
     assert_eq!(agent.id(), credential.id());
     let made = project(&fixture, &agent).await;
     let seen: ProjectListResponse =
@@ -91,7 +91,7 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
-/// Rule: no elevation, and nothing is half done.
+/// Rule: no elevation, and nothing is done partially.
 #[tokio::test]
 async fn a_key_that_is_not_valid_or_is_more_than_its_user_has_starts_nothing() {
     let fixture = start_with(with_echo).await;
@@ -116,7 +116,7 @@ async fn a_key_that_is_not_valid_or_is_more_than_its_user_has_starts_nothing() {
     assert!(listed.sessions.is_empty(), "{listed:?}");
 }
 
-/// Rule: what is asked and cannot be done is refused, not ignored.
+/// Rule: a request that cannot be fulfilled is refused, not ignored.
 #[tokio::test]
 async fn an_agent_that_runs_keeps_its_key() {
     let fixture = start_with(with_echo).await;

@@ -1,4 +1,4 @@
-//! Tools on lines, through the broker's door: parties of every kind, and callers who wait.
+//! Tools on lines, through the broker's entry point: parties of every kind, and waiting callers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn offer(broker: &Broker, who: &Credential, line: LineName, tools: Vec<ToolOffer
     broker.lines().offer(who, LineOffer { line, grace_ms: None, tools }).expect("offered");
 }
 
-/// A token of its own, and its public id.
+/// Creates a token; returns its credential and its public id.
 async fn token(fixture: &Fixture, level: Level) -> Credential {
     let request =
         TokenCreateRequest { name: "t".to_owned(), scope: level, projects: None, expires_in: None };
@@ -72,7 +72,7 @@ impl Caller<'_> {
         let call = Call { credential: self.who, edge: self.edge, envelope, request_id: None };
         match self.broker.call(call) {
             Answer::Later(replies, _) => replies,
-            Answer::Now(reply) => panic!("answered at once: {reply:?}"),
+            Answer::Now(reply) => panic!("answered immediately: {reply:?}"),
         }
     }
 }
@@ -172,11 +172,11 @@ async fn input_that_does_not_fit_the_schema_never_leaves() {
     assert_eq!(
         call.arguments,
         json(r#"{"to":"x"}"#),
-        "the first that went out is the one that fits"
+        "the first call delivered is the one with valid input"
     );
 }
 
-/// Rule: when the caller hangs up, the client is told.
+/// Rule: when the caller hangs up, the client is notified.
 #[tokio::test]
 async fn a_caller_that_leaves_cancels_its_call_at_the_party_and_a_late_answer_is_refused() {
     let fixture = start().await;
@@ -198,7 +198,7 @@ async fn a_caller_that_leaves_cancels_its_call_at_the_party_and_a_late_answer_is
     assert_eq!((why.delivered_at.map(|at| at.len()), why.late_answers), (Some(1), Some(1)));
 }
 
-/// Rule: a result after the timeout is never said to be accepted.
+/// Rule: a result after the timeout is never reported as accepted.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_is_the_smallest_of_all_and_progress_moves_it_only_if_the_tool_says_so() {
     let fixture = start_with(|config| config.lines.client_call_ms_default = 500).await;
@@ -223,7 +223,7 @@ async fn a_deadline_is_the_smallest_of_all_and_progress_moves_it_only_if_the_too
     for _ in 0..5 {
         tokio::select! {
             biased;
-            reply = replies.next() => panic!("ended though it goes on: {reply:?}"),
+            reply = replies.next() => panic!("ended early: {reply:?}"),
             () = tokio::time::sleep(Duration::from_millis(150)) => {}
         }
         broker.lines().progress(who, &call.request_id, 50.0, String::new()).await.unwrap();
@@ -298,7 +298,7 @@ async fn a_repeat_gets_the_answer_of_the_first() {
     assert_eq!(other.kind(), ErrorKind::Conflict);
 }
 
-/// Rule: one principal's tools, calls and events are nobody else's, unless shared.
+/// Rule: one principal's tools, calls and events are invisible to all others, unless shared.
 #[tokio::test]
 async fn a_stranger_sees_calls_and_answers_nothing() {
     let fixture = start().await;

@@ -1,4 +1,4 @@
-//! The broker through its own door, without an edge.
+//! The broker through its own entry point, without an edge.
 #![expect(
     clippy::unwrap_used,
     clippy::wildcard_enum_match_arm,

@@ -1,6 +1,7 @@
 //! Every tool that names something, by every kind of principal, against every kind of target.
 //!
-//! Whether a principal may call a tool at all is core's table (`policy::needs`); here is what it may name.
+//! Whether a principal may call a tool at all is in core's table (`policy::needs`); this tests what
+//! it may name.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use crate::common::{Fixture, result, start_with};
 use crate::reach::{key_of, keyed, passed, spawn, user};
 use crate::sessions::{call, named, with_echo};
 
-/// What a tool names.
+/// The kind of thing that a tool names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
     /// Nothing that belongs to a project.
@@ -31,7 +32,7 @@ enum Names {
     Callers,
 }
 
-/// A row for each tool: what it names. A new tool does not compile without one.
+/// Returns what a tool names, one row per tool. A new tool does not compile without one.
 const fn names(tool: ToolKind) -> Names {
     match tool {
         ToolKind::ProjectGet
@@ -58,7 +59,8 @@ const fn names(tool: ToolKind) -> Names {
         ToolKind::CallerToolResponse
         | ToolKind::CallerToolProgress
         | ToolKind::CallerToolRequests => Names::Callers,
-        // A list shows what its reader sees, a cleanup takes no more than that; the rest is the owner's.
+        // A list shows what its reader sees, a cleanup takes no more than that; the rest belongs to
+        // the owner.
         ToolKind::SessionList
         | ToolKind::SessionCleanup
         | ToolKind::ProjectList
@@ -114,7 +116,7 @@ struct Place {
     session: SessionId,
 }
 
-/// Where a target is, as the agents of the own project see it.
+/// The location of a target, from the view of the agents of the own project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     /// The agent's own session, or one that it started.
@@ -123,13 +125,13 @@ enum At {
     Sibling,
     /// Another project of the same owner.
     OtherProject,
-    /// A project of somebody else's.
+    /// A project of another owner.
     Stranger,
-    /// Nowhere.
+    /// A target that does not exist.
     Unknown,
 }
 
-/// What a principal reaches.
+/// The reach of a principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     All,
@@ -154,7 +156,7 @@ impl Reach {
     }
 }
 
-/// The input of a tool that names a place.
+/// Returns the input of a tool that names a place.
 fn input(row: &ToolRow, place: Place) -> Value {
     let Place { project, workspace, session } = place;
     let mut input = match names(row.kind) {
@@ -188,7 +190,7 @@ struct World {
     fixture: Fixture,
     places: Vec<(At, Place)>,
     principals: Vec<(String, Reach, Credential)>,
-    /// The own sessions of the agents that have made keys, by their names.
+    /// The own sessions of the agents with created keys, by their names.
     own: HashMap<String, Place>,
 }
 
@@ -245,7 +247,7 @@ impl World {
         Self { fixture, places, principals, own: own_places }
     }
 
-    /// What became of a call: the refusal, or nothing of the kind.
+    /// Returns the code of a refused call; `None` for success and for other errors.
     async fn refusal(&self, who: &Credential, request: ToolRequest) -> Option<String> {
         let outcome: Result<ToolResponse, _> = result(&self.fixture.broker, who, request).await;
         let error = outcome.err()?;
@@ -255,14 +257,14 @@ impl World {
     }
 }
 
-/// A session whose own key was made below an agent that has no more than this token.
+/// A session whose own key was created below an agent that has no more than this token.
 async fn below(fixture: &Fixture, at: ProjectId, above: &TokenCreatedResponse) -> Place {
     let (session, _) = passed(fixture, at, above).await;
     let told = fixture.broker.session_message_from(session, "x".to_owned(), None).await.unwrap();
     Place { project: at, workspace: told.workspace_id, session: told.session_id }
 }
 
-/// Rule: a principal that may call a tool names its own things with it; all else is not there, as if
+/// Rule: a principal that may call a tool names its own things with it; everything else looks as if
 /// it did not exist.
 #[tokio::test]
 async fn every_tool_names_what_its_principal_reaches_and_nothing_else() {
@@ -275,7 +277,7 @@ async fn every_tool_names_what_its_principal_reaches_and_nothing_else() {
             for (at, place) in world.places.iter().copied().chain(own) {
                 let (at, place) = (&at, &place);
                 let is_reached = reach.includes(*at, names(row.kind));
-                // It would take the targets away from the rows that follow.
+                // It would delete the targets of the following rows.
                 if row.kind == ToolKind::SessionEnd && is_reached {
                     continue;
                 }
@@ -295,12 +297,13 @@ async fn every_tool_names_what_its_principal_reaches_and_nothing_else() {
     }
 }
 
-/// What a session reaches is decided by who started it, and by admins.
+/// The reach of a session is decided by the principal that started it, and by admins.
 fn is_starters(row: &ToolRow, name: &str, reach: Reach) -> bool {
     row.kind == ToolKind::SessionNetwork && reach == Reach::Project && !name.contains("admin")
 }
 
-/// A token that opens a URL is for who started the session, whatever else an admin may.
+/// A token that opens a URL is for the principal that started the session, whatever else an admin
+/// may do.
 fn is_exempt(row: &ToolRow, at: At, reach: Reach) -> bool {
     row.kind == ToolKind::SessionOpen && at != At::Unknown && reach != Reach::Tree
 }

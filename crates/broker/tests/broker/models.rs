@@ -1,4 +1,4 @@
-//! The doors of sessions to models: when they open, what the agent is started with, when they close.
+//! The model proxies of sessions: when they open, how the agent is started, when they close.
 
 use std::any::Any;
 use std::io;
@@ -22,11 +22,11 @@ use ringback_proto::request::{
 
 use crate::common::{Fixture, result, start_with};
 
-/// Says what it was started with.
+/// Reports its own arguments.
 const INSIDE: &str =
     "#!/bin/sh\nprintf '{\"type\":\"message\",\"text\":\"%s\"}\\n{\"type\":\"done\"}\\n' \"$*\"\n";
 
-/// Notes who opened it, and whether it is still open.
+/// Records which sessions opened it, and whether it is still open.
 #[derive(Debug, Default)]
 struct Doors {
     opened: Mutex<Vec<(SessionId, Utf8PathBuf, String)>>,
@@ -108,7 +108,7 @@ async fn session(fixture: &Fixture, agent: &str) -> Result<SessionId, ToolError>
     Ok(SessionMessagedResponse::try_from(told).unwrap().session_id)
 }
 
-/// The text of the first event that is wanted.
+/// Returns the text of the first event that matches.
 async fn text(
     fixture: &Fixture,
     session_id: SessionId,
@@ -138,8 +138,9 @@ fn is_said(event: &SessionEventInfo) -> bool {
     event.role.as_deref() == Some("assistant")
 }
 
-/// REQ: "Model access without the key in the box": a session whose agent has a model gets a door to
-/// it, as long as it lives, and its agent is started behind the program that makes it an address.
+/// REQ: "Model access without the key in the box": a session whose agent has a model gets a model
+/// proxy for its lifetime, and its agent is started behind the program that gives the proxy an
+/// address.
 #[tokio::test]
 async fn an_agent_with_a_model_gets_a_door_and_an_address_for_it() {
     let doors = Arc::<Doors>::default();
@@ -165,7 +166,7 @@ async fn an_agent_with_a_model_gets_a_door_and_an_address_for_it() {
     assert!(!doors.is_open.load(Ordering::SeqCst), "it closes with its session");
 }
 
-/// Rule: each request of a model is an event of its session and a line of the audit.
+/// Rule: each request to a model is an event of its session and a line of the audit.
 #[tokio::test]
 async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
     let fixture = start_with(with_agents).await;
@@ -186,7 +187,7 @@ async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
     let asked = SessionGetRequest { session_id: session };
     let shown = result(&fixture.broker, &Credential::local(), asked).await.unwrap();
     let shown = SessionResponse::try_from(shown).unwrap();
-    assert_eq!(shown.model_usage, Some(request.usage), "whoever looks sees what was asked");
+    assert_eq!(shown.model_usage, Some(request.usage), "the session shows its usage");
     let audit = fixture.broker.audit(&Credential::local()).unwrap().page(None, None).await.unwrap();
     let entry = audit.lines.iter().find_map(|line| match line {
         AuditLine::Call(entry) if entry.tool == "model:mine" => Some(entry),
@@ -198,7 +199,7 @@ async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
     assert_eq!(entry.bytes.map(|bytes| (bytes.up, bytes.down)), Some((10, 20)));
 }
 
-/// Rule: a door that cannot be opened is said, and leaves no session.
+/// Rule: a model proxy that cannot be opened is reported, and leaves no session.
 #[tokio::test]
 async fn an_agent_whose_model_is_not_there_does_not_start() {
     let fixture = start_with(with_agents).await;

@@ -1,4 +1,5 @@
-//! What sessions may reach: who decides, when their doors open, and what is kept.
+//! The network access of sessions: who decides, when their network proxies open, and what is
+//! recorded.
 
 use std::any::Any;
 use std::io;
@@ -26,7 +27,7 @@ use crate::sessions::{
     with_echo,
 };
 
-/// Notes which sessions have a door, and what it is told.
+/// Records which sessions have a network proxy, and its settings.
 #[derive(Debug, Default)]
 pub(crate) struct Doors(Arc<Mutex<Vec<Door>>>);
 
@@ -55,7 +56,7 @@ impl NetworkDoor for Doors {
 }
 
 impl Doors {
-    /// What the door of a session allows, if there is one.
+    /// Returns what the network proxy of a session allows, if it has one.
     pub(crate) fn allows(&self, session: SessionId) -> Option<String> {
         let doors = self.0.lock().unwrap();
         let door = doors.iter().find(|(of, _)| *of == session);
@@ -63,7 +64,7 @@ impl Doors {
     }
 }
 
-/// Runs what stands behind its own arguments.
+/// Runs the command that follows its own arguments.
 const INSIDE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
 
 fn with_inside(config: &mut Config) {
@@ -112,8 +113,8 @@ async fn network_of(fixture: &Fixture, who: &Credential, session_id: SessionId) 
     shown.network.map(|network| network.to_string())
 }
 
-/// REQ: network policy: `none` is the default, and then there is no door at all; the others are for
-/// who asks for them, and the agent finds the door by its environment.
+/// REQ: network policy: `none` is the default, and then there is no network proxy at all; the
+/// others must be requested, and the agent finds the proxy through its environment.
 #[tokio::test]
 async fn a_session_has_the_network_it_was_started_with() {
     let (fixture, doors) = confined().await;
@@ -176,8 +177,8 @@ async fn a_wider_network_needs_admin_and_a_narrower_one_does_not() {
     assert_eq!(refused(&fixture, &writer, change(session, "none")).await.0, "conflict");
 }
 
-/// REQ: changeable while a session runs, both ways; what an agent started reaches no further than
-/// itself, also after a change.
+/// REQ: changeable while a session runs, both ways; a session that an agent starts reaches no
+/// further than the agent, also after a change.
 #[tokio::test]
 async fn a_change_opens_and_closes_the_door_of_a_session_and_of_its_children() {
     let (fixture, doors) = confined().await;
@@ -203,8 +204,8 @@ async fn a_change_opens_and_closes_the_door_of_a_session_and_of_its_children() {
     end(&fixture, &who, root).await;
 }
 
-/// REQ: "No elevation": a session that an agent starts with its key reaches no further than the agent,
-/// whatever their project allows, also after a change.
+/// REQ: "No elevation": a session that an agent starts with its key reaches no further than the
+/// agent, whatever their project allows, also after a change.
 #[tokio::test]
 async fn an_agent_with_a_key_starts_nothing_that_reaches_further_than_itself() {
     let (fixture, doors) = confined().await;
@@ -235,7 +236,7 @@ async fn an_agent_with_a_key_starts_nothing_that_reaches_further_than_itself() {
     end(&fixture, &who, session).await;
 }
 
-/// Rule: a session that goes on after a restart has the network it had last.
+/// Rule: a session that continues after a restart has the network it had last.
 #[tokio::test]
 async fn the_network_of_a_session_outlives_the_daemon() {
     let (fixture, _doors) = confined().await;
@@ -247,7 +248,8 @@ async fn the_network_of_a_session_outlives_the_daemon() {
     assert_eq!(network_of(&fixture, &who, session).await.unwrap(), "allow b.test:2");
 }
 
-/// Rule: what cannot be kept is refused: an agent that is not confined reaches everything.
+/// Rule: a limit that cannot be enforced is refused: an agent that is not confined reaches
+/// everything.
 #[tokio::test]
 async fn a_network_that_cannot_be_kept_is_refused() {
     let fixture = start_with(with_echo).await;
@@ -272,8 +274,8 @@ async fn a_network_that_cannot_be_kept_is_refused() {
     assert!(refused(&fixture, &who, odd).await.1.contains("use `allow`"));
 }
 
-/// REQ: every connection is in the audit log: host, port, outcome and bytes, and refusals are told to
-/// who follows the session.
+/// REQ: every connection is in the audit log: host, port, outcome and bytes; refusals are reported
+/// to the session's followers.
 #[tokio::test]
 async fn a_connection_is_in_the_audit_and_a_refusal_also_in_the_events() {
     let (fixture, _doors) = confined().await;

@@ -1,4 +1,4 @@
-//! What the agents of a project are answered that ask for permission.
+//! The answers to permission requests of a project's agents.
 
 use ringback_agents::Permissions;
 use ringback_broker::Credential;
@@ -29,8 +29,8 @@ async fn project(fixture: &Fixture, text: Option<&str>) -> ProjectId {
     call::<ProjectResponse>(fixture, &Credential::local(), request).await.project_id
 }
 
-/// REQ: "Permission requests [..] follow a per-project policy": its rules first, then what it says
-/// otherwise, then the agent's own settings.
+/// REQ: "Permission requests [..] follow a per-project policy": its rules first, then its default,
+/// then the agent's own settings.
 #[tokio::test]
 async fn the_policy_of_a_project_comes_before_the_settings_of_its_agent() {
     // The agent asks for `rm -rf`.
@@ -52,7 +52,7 @@ async fn the_policy_of_a_project_comes_before_the_settings_of_its_agent() {
     }
 }
 
-/// Rule: a changed policy holds from the next question on, also for an agent at work.
+/// Rule: a changed policy applies from the next question on, also for an agent at work.
 #[tokio::test]
 async fn a_changed_policy_holds_from_the_next_question_on() {
     let fixture = start_with(with_agent(Permissions::Ask)).await;
@@ -69,7 +69,7 @@ async fn a_changed_policy_holds_from_the_next_question_on() {
         assert_eq!(said(&events), [expected], "{text}");
     }
     let changed: ProjectResponse = call(&fixture, &who, update(project, "-")).await;
-    assert_eq!(changed.permissions, None, "an empty policy is none");
+    assert_eq!(changed.permissions, None, "an empty policy counts as no policy");
     let told = say(&fixture, &who, to_session(session, "ask")).await;
     until(&fixture, &who, session, told.last_event_index, is_question).await;
     end(&fixture, &who, session).await;
@@ -78,8 +78,8 @@ async fn a_changed_policy_holds_from_the_next_question_on() {
     assert_eq!(shown.permissions, None);
 }
 
-/// Rule: nobody below admin allows agents more than their settings do, and no agent decides what it
-/// is allowed.
+/// Rule: only admins allow agents more than their settings do, and no agent decides what it is
+/// allowed.
 #[tokio::test]
 async fn more_than_the_settings_allow_needs_admin() {
     let fixture = start_with(with_agent(Permissions::Ask)).await;

@@ -1,4 +1,4 @@
-//! What the keys of agents reach: their own sessions and workspaces, no more than their users have, and
+//! The reach of agents' keys: their own sessions and workspaces, no more than their users have, and
 //! nothing once their session or their user's token has ended.
 
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) async fn spawn(fixture: &Fixture, who: &Credential, at: ProjectId) ->
     call(fixture, who, spawned(at)).await
 }
 
-/// The key that a session's agent has in its environment.
+/// Returns the key in the environment of a session's agent.
 pub(crate) async fn key_of(fixture: &Fixture, session: SessionId) -> Option<Credential> {
     let told = say(fixture, &Credential::local(), to_session(session, "env")).await;
     key_told(fixture, session, told.last_event_index).await
@@ -116,7 +116,8 @@ fn at(project: ProjectId, workspace: WorkspaceId, text: &str) -> SessionMessageR
     SessionMessageRequest { workspace_id: Some(workspace), ..to_project(project, text) }
 }
 
-/// Rule: the key of a session opens its own sessions and workspaces alone, by every tool that names one.
+/// Rule: the key of a session opens its own sessions and workspaces alone, through every tool that
+/// names one.
 #[tokio::test]
 async fn the_key_of_a_session_opens_its_own_tree_alone() {
     let fixture = start_with(with_echo).await;
@@ -154,12 +155,17 @@ async fn the_key_of_a_session_opens_its_own_tree_alone() {
     }
     end(&fixture, &local, session_id).await;
     let delete = WorkspaceDeleteRequest { project_id: p, workspace_id };
-    assert_eq!(refused(&fixture, &agent, delete).await.0, "not_found", "of a session that is over");
+    assert_eq!(
+        refused(&fixture, &agent, delete).await.0,
+        "not_found",
+        "of a session that has ended"
+    );
     assert_eq!(sees(&fixture, &agent).await, [own.session_id]);
     let open = SessionOpenRequest { session_id: Some(session_id), ..SessionOpenRequest::default() };
     assert_eq!(refused(&fixture, &agent, open).await.0, "not_found");
 
-    // A message without a workspace goes to a child in its own one, and what comes from it is its.
+    // A message without a workspace goes to a child in its own workspace, which belongs to the
+    // agent.
     let child = say(&fixture, &agent, to_project(p, "x")).await;
     assert_eq!((child.workspace_id, child.spawned), (own.workspace_id, true));
     let elsewhere = spawn(&fixture, &agent, p).await;
@@ -187,13 +193,13 @@ async fn a_child_has_the_key_of_its_parent_or_less() {
     let reader = user(&fixture, Level::Read, Some(vec![p])).await;
     let (session, agent) = passed(&fixture, p, &reader).await;
     let told = fixture.broker.session_message_from(session, "x".to_owned(), None).await.unwrap();
-    let child = key_of(&fixture, told.session_id).await.expect("a key of level read");
+    let child = key_of(&fixture, told.session_id).await.expect("a key with scope `read`");
     for key in [&agent, &child] {
         let put = WorkspaceDeleteRequest { project_id: p, workspace_id: told.workspace_id };
         assert_eq!(refused(&fixture, key, put).await.0, "permission_denied");
     }
 
-    // By the tool, with the key that was made; and nothing comes of nothing.
+    // Through the tool, with the created key; a parent without a key has children without one.
     let writer = spawn(&fixture, &local, p).await.session_id;
     let writer = key_of(&fixture, writer).await.unwrap();
     let below = spawn(&fixture, &writer, p).await.session_id;
@@ -231,16 +237,16 @@ async fn an_admin_of_a_project_rules_the_tokens_of_that_project() {
     for token in [&all, &both, &of_b] {
         let refused = refused(&fixture, &admin, revoke(token.token_id)).await;
         let alike = text.replace(&unknown.to_string(), &token.token_id.to_string());
-        assert_eq!(refused, (code.clone(), alike), "as if there were none");
+        assert_eq!(refused, (code.clone(), alike), "as if it did not exist");
         assert!(fixture.broker.authenticate(token.token.expose()).is_ok());
     }
     call::<AckResponse>(&fixture, &admin, revoke(reads_a.token_id)).await;
     assert!(fixture.broker.authenticate(reads_a.token.expose()).is_err());
     let listed: TokenListResponse = call(&fixture, &local, TokenListRequest {}).await;
-    assert_eq!(listed.tokens.len(), 5, "an admin of everything sees all");
+    assert_eq!(listed.tokens.len(), 5, "an admin without a project limit sees all");
 }
 
-/// Every kind of key that an agent can have: made, passed, and a token that it was shown.
+/// Every kind of key that an agent can have: created, passed, and a token that it was shown.
 async fn agents_keys(fixture: &Fixture) -> Vec<(String, SessionId, Credential)> {
     let local = Credential::local();
     let mut keys = Vec::new();
@@ -263,8 +269,8 @@ async fn agents_keys(fixture: &Fixture) -> Vec<(String, SessionId, Credential)> 
     keys
 }
 
-/// Rule: no key that an agent has makes, lists or revokes tokens, changes what holds agents back, or
-/// answers what agents ask, whatever its level and wherever it comes from.
+/// Rule: no key of an agent creates, lists or revokes tokens, changes agents' restrictions, or
+/// answers agents' questions, whatever its scope and wherever it comes from.
 #[tokio::test]
 async fn no_key_of_an_agent_loosens_anything_or_answers_for_it() {
     let fixture = start_with(with_echo).await;
@@ -293,7 +299,7 @@ async fn no_key_of_an_agent_loosens_anything_or_answers_for_it() {
             (refused(&fixture, &key, answered).await.0, "an answer"),
             (refused(&fixture, &key, asked).await.0, "caller_tool_requests"),
         ] {
-            // A session that a key does not see is not there for it.
+            // A session that a key does not see does not exist for it.
             let is_unseen = code == "not_found" && what == "an answer" && !kind.contains("admin");
             assert!(code == "permission_denied" || is_unseen, "{kind}: {what}: {code}");
         }
@@ -329,7 +335,7 @@ async fn no_key_of_an_agent_loosens_anything_or_answers_for_it() {
     }
 }
 
-/// Rule: what is listed can be called: a tool that every call of is refused is not in the list.
+/// Rule: every listed tool can be called: a tool whose calls are always refused is not in the list.
 #[tokio::test]
 async fn a_list_of_tools_has_what_the_key_may_call() {
     let fixture = start_with(with_echo).await;
@@ -348,7 +354,8 @@ async fn a_list_of_tools_has_what_the_key_may_call() {
     }
 }
 
-/// Rule: revoking a token ends the sessions that it started, with all that come from them and their keys.
+/// Rule: revoking a token ends the sessions that it started, with all their descendants and their
+/// keys.
 #[tokio::test]
 async fn revoking_a_token_ends_the_sessions_it_started() {
     let fixture = start_with(with_echo).await;
@@ -361,7 +368,7 @@ async fn revoking_a_token_ends_the_sessions_it_started() {
     let child = spawn(&fixture, &key, p).await.session_id;
     let childs = key_of(&fixture, child).await.unwrap();
     let others = spawn(&fixture, &local, p).await.session_id;
-    // One of somebody else's, whose agent has the token: it goes on, without the token.
+    // A session of another owner, whose agent has the token: it goes on, without the token.
     let (lent, agent) = passed(&fixture, p, &token).await;
     call::<AckResponse>(&fixture, &local, TokenRevokeRequest { token_id: token.token_id }).await;
     for session in [root, child] {
@@ -379,7 +386,7 @@ async fn revoking_a_token_ends_the_sessions_it_started() {
     }
 }
 
-/// Rule: a token that expires ends what it started.
+/// Rule: a token that expires ends the sessions it started.
 #[tokio::test]
 async fn an_expired_token_ends_the_sessions_it_started() {
     let fixture = start_with(with_echo).await;
@@ -398,7 +405,7 @@ async fn an_expired_token_ends_the_sessions_it_started() {
     assert_eq!(status(&fixture, session).await, SessionState::Ended);
 }
 
-/// Rule: the limits of a tree hold however a session of it was started, and in whichever project.
+/// Rule: the limits of a tree apply however a session of it was started, and in whichever project.
 #[tokio::test]
 async fn the_limits_of_a_tree_count_what_is_started_with_keys() {
     let fixture = start_with(with_echo).await;
@@ -442,7 +449,7 @@ async fn the_limits_of_a_tree_count_what_is_started_with_keys() {
     );
 }
 
-/// Rule: what an agent does with its key is in the audit under its session.
+/// Rule: calls of an agent with its key are in the audit under its session.
 #[tokio::test]
 async fn what_an_agent_calls_is_audited_under_its_session() {
     let fixture = start_with(with_echo).await;
@@ -463,7 +470,7 @@ async fn what_an_agent_calls_is_audited_under_its_session() {
     }
 }
 
-/// Rule: one owner has one project of a name.
+/// Rule: project names are unique per owner.
 #[tokio::test]
 async fn a_second_project_of_one_name_is_a_conflict() {
     let fixture = start_with(with_echo).await;

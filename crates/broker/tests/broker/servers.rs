@@ -1,4 +1,4 @@
-//! Servers of tools that an administrator names: where they run, and what they see.
+//! Tool servers that an administrator names: where they run, and what they see.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::common::{Fixture, start_with};
 use crate::confined::{Inside, with_shell};
 use crate::sessions::{call, end, is_idle, project, refused, say, to_project, to_session, until};
 
-/// A server that tells what it sees, as the description of its only tool.
+/// A tool server that reports what it sees, as the description of its only tool.
 const SERVER: &str = r#"
 import json, os, sys
 def wrote(path):
@@ -56,7 +56,7 @@ fn server(args: &[&str], workspace: ServerWorkspace) -> CallerServer {
     }
 }
 
-/// A session whose agent has left something in its workspace and its home.
+/// A session whose agent has left files in its workspace and its home.
 async fn begun(fixture: &Fixture) -> (SessionId, PathBuf) {
     let who = Credential::local();
     let project = project(fixture, &who).await;
@@ -78,20 +78,20 @@ fn offering(session: SessionId, server: CallerServer) -> SessionMessageRequest {
     SessionMessageRequest { context: Some(context), ..to_session(session, "true") }
 }
 
-/// What the server of a session tells.
+/// Returns the report of a session's tool server.
 fn told(fixture: &Fixture, session: SessionId) -> Value {
     let offered = fixture.broker.session_caller_tools(session);
     let tool = offered.iter().flat_map(|caller| &caller.tools).next().unwrap();
     serde_json::from_str(&tool.info.description).unwrap()
 }
 
-/// Homes of servers that are there.
+/// Returns the homes of tool servers that exist.
 fn homes(fixture: &Fixture) -> usize {
     fs::read_dir(fixture.dir.path().join("data/servers")).map_or(0, Iterator::count)
 }
 
-/// Rule: a server runs in a box of its own, with an empty home that is no agent's, and works in it. It
-/// sees the workspace as far as it was said, and leaves nothing.
+/// Rule: a tool server runs in its own sandbox, and works in an empty home that is not an agent's.
+/// It sees the workspace only as configured, and leaves nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_has_a_box_and_a_home_of_its_own() {
     let fixture = start_with(with_shell).await;
@@ -112,7 +112,7 @@ async fn a_server_has_a_box_and_a_home_of_its_own() {
             "{access:?}"
         );
         assert_eq!(workspace.join("theirs").exists(), writes, "{access:?}");
-        // In a box, the program is one of the first.
+        // In a sandbox, the program is one of the first.
         assert!(seen["pid"].as_u64().unwrap() < 10, "{seen}");
         assert_eq!(homes(&fixture), 1);
         end(&fixture, &who, session).await;
@@ -122,8 +122,8 @@ async fn a_server_has_a_box_and_a_home_of_its_own() {
     assert_eq!(fs::read_dir(notes).unwrap().count(), 0);
 }
 
-/// Rule: where nothing confines programs, a server still works in a home of its own; what cannot be kept
-/// is refused, and whoever asks is told that it is not confined.
+/// Rule: without a sandbox backend, a tool server still works in its own home; a limit that cannot
+/// be enforced is refused, and the caller gets a notice that the server is not confined.
 #[tokio::test]
 async fn an_unconfined_server_has_a_home_of_its_own() {
     let fixture = start_with(unconfined).await;
@@ -150,8 +150,8 @@ async fn an_unconfined_server_has_a_home_of_its_own() {
     assert_eq!(homes(&fixture), 0);
 }
 
-/// Leaves everything that programs look for where they start, and in their home: each part of it says
-/// that it ran, and is a server that could be taken for the one that was named.
+/// Plants every file that programs look for in their working directory and their home: each reports
+/// that it ran, and is a server that could be mistaken for the named one.
 fn plant(workspace: &Path, home: &Path, ran: &Path) {
     let says = format!("open({:?}, 'a').write(__file__ + '\\n')\n", ran.display().to_string());
     let module = format!("try:\n  {says}except OSError: pass\n{SERVER}");
@@ -180,8 +180,8 @@ fn plant(workspace: &Path, home: &Path, ran: &Path) {
     }
 }
 
-/// Rule: nothing that an agent wrote decides what runs outside of its box: not in its workspace, not in its
-/// home, and not by what a server is started with.
+/// Rule: nothing that an agent wrote decides what runs outside its sandbox: not in its workspace,
+/// not in its home, and not through the arguments of a tool server.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_an_agent_planted_is_run_as_a_server() {
     let confined: fn(&mut Config) = with_shell;
@@ -215,7 +215,7 @@ async fn nothing_that_an_agent_planted_is_run_as_a_server() {
                 assert_eq!(code, "invalid_params", "{named}: {why}");
             }
         }
-        // One that was meant runs, and takes nothing of the agent's for its own.
+        // A server that was intended runs, and uses nothing of the agent's.
         let asks = format!("import builtins; assert not hasattr(builtins, 'planted')\n{SERVER}");
         say(&fixture, &who, offering(session, server(&["-c", &asks], ServerWorkspace::None))).await;
         assert_eq!(told(&fixture, session)["in_home"], serde_json::json!([]));
@@ -224,8 +224,8 @@ async fn nothing_that_an_agent_planted_is_run_as_a_server() {
     }
 }
 
-/// Rule: a server reaches nothing, or what was said, by a door of its own that closes with it. The door of
-/// its session's agent is not its door.
+/// Rule: a tool server reaches nothing, or what was configured, through its own network proxy,
+/// which closes with it. It does not use the proxy of its session's agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_reaches_what_was_said_and_nothing_else() {
     let (fixture, doors) = crate::network::confined().await;
@@ -260,8 +260,8 @@ async fn a_server_reaches_what_was_said_and_nothing_else() {
     assert_eq!(sockets, 0, "nothing is left of it");
 }
 
-/// Rule: a server that writes more to its home than a workspace may have is ended, and its home is removed;
-/// its session goes on.
+/// Rule: a tool server that writes more to its home than a workspace may have is ended, and its
+/// home is removed; its session goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_fills_its_home_is_ended() {
     let fixture = start_with(|config| {
@@ -272,7 +272,7 @@ async fn a_server_that_fills_its_home_is_ended() {
     .await;
     let who = Credential::local();
     let (session, _) = begun(&fixture).await;
-    // Once it has said what it has to offer.
+    // Once it has listed its tools.
     let fills = "import threading, time\ndef fill():\n  time.sleep(1)\n  with open('big', 'wb') as big:\n    \
         while True: big.write(bytes(1 << 20)); big.flush(); time.sleep(0.01)\n\
         threading.Thread(target=fill, daemon=True).start()\n";

@@ -1,4 +1,4 @@
-//! Sessions through the broker's door, with small shell scripts as agents.
+//! Sessions through the broker's entry point, with small shell scripts as agents.
 
 use std::io;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ fn after(session: SessionId, since: i64) -> SessionEventsRequest {
     }
 }
 
-/// The events after an index, up to the first of this kind.
+/// Returns the events after an index, up to the first of this kind.
 pub(crate) async fn until(
     fixture: &Fixture,
     who: &Credential,
@@ -223,8 +223,8 @@ async fn ending_a_session_ends_its_process_and_its_key() {
     assert!(over.ended_at.is_some());
 }
 
-/// REQ: seed 002 "Sessions": a restart marks what was running as interrupted and says so; a message
-/// continues it.
+/// REQ: seed 002 "Sessions": a restart marks running sessions as interrupted and says so; a message
+/// continues them.
 #[tokio::test]
 async fn a_restart_interrupts_a_session_and_a_message_continues_it() {
     let fixture = start_with(with_echo).await;
@@ -307,7 +307,7 @@ async fn limits_hold_also_for_sessions_that_agents_start() {
     assert_eq!(fixture.broker.under_way().n_sessions, 0, "children end with it");
 }
 
-/// Rule: what is another principal's does not exist.
+/// Rule: another principal's sessions do not exist for this one.
 #[tokio::test]
 async fn a_stranger_sees_and_reaches_nothing() {
     let fixture = start_with(with_echo).await;
@@ -333,7 +333,7 @@ async fn a_stranger_sees_and_reaches_nothing() {
     assert_eq!(refused(&fixture, &own, raised).await.0, "permission_denied");
 }
 
-/// Rule: attachments land in the workspace under plain names, and never over another file.
+/// Rule: attachments are stored in the workspace under plain names, and never replace another file.
 #[tokio::test]
 async fn attachments_are_new_files_in_the_workspace() {
     let fixture = start_with(with_echo).await;
@@ -364,7 +364,7 @@ async fn attachments_are_new_files_in_the_workspace() {
     assert!(!fixture.dir.path().join("outside").exists());
 }
 
-/// Rule: what is in use is not deleted; what is over can be.
+/// Rule: what is in use cannot be deleted; what has ended can be.
 #[tokio::test]
 async fn a_project_is_deleted_with_its_workspaces_once_nothing_runs() {
     let fixture = start_with(with_echo).await;
@@ -400,7 +400,7 @@ async fn a_project_is_deleted_with_its_workspaces_once_nothing_runs() {
     assert!(!std::path::Path::new(&path).exists());
 }
 
-/// Rule: a session that has nothing to do for too long ends by itself.
+/// Rule: a session that is idle for too long is ended.
 #[tokio::test]
 async fn an_idle_session_ends() {
     let fixture = start_with(with_echo).await;
@@ -414,7 +414,7 @@ async fn an_idle_session_ends() {
     assert!(events.last().unwrap().text.as_deref().unwrap().contains("nothing to do"));
 }
 
-/// Rule: an agent nobody configured is refused before anything is made.
+/// Rule: an agent that is not configured is refused before anything is created.
 #[tokio::test]
 async fn an_unknown_agent_is_refused_with_those_there_are() {
     let fixture = start_with(with_echo).await;
@@ -428,7 +428,7 @@ async fn an_unknown_agent_is_refused_with_those_there_are() {
     assert_eq!(fixture.broker.under_way().n_sessions, 0);
 }
 
-/// The program inside, which is made by the second try.
+/// The program inside, which the second attempt writes.
 #[derive(Debug, Default)]
 struct Inside {
     n_asked: AtomicU32,
@@ -443,8 +443,8 @@ impl InsideProgram for Inside {
     }
 }
 
-/// Rule: the program inside is not asked for before an agent needs it, and a session whose program
-/// cannot be written says so and can be told again.
+/// Rule: the program inside is not requested before an agent needs it; a session whose program
+/// cannot be written says so and accepts another message.
 #[tokio::test]
 async fn the_program_inside_is_written_when_an_agent_needs_it() {
     let inside = Arc::new(Inside::default());
@@ -480,7 +480,7 @@ async fn the_program_inside_is_written_when_an_agent_needs_it() {
     assert_eq!(said.last().and_then(|event| event.text.as_deref()), Some("/somewhere/inside"));
 }
 
-/// Rule: one call that MsgPack has no word for fails by itself, and hides no other from its caller.
+/// Rule: a call that MsgPack cannot represent fails alone, and hides no other from its caller.
 #[tokio::test]
 async fn a_call_that_cannot_be_said_in_msgpack_fails_alone() {
     let fixture = start_with(with_echo).await;
@@ -501,7 +501,7 @@ async fn a_call_that_cannot_be_said_in_msgpack_fails_alone() {
         let edge = ringback_broker::Edge::Relay;
         match fixture.broker.call_from_session(session_id, None, sent, arguments, options, edge) {
             Answer::Later(replies, _) => replies,
-            Answer::Now(reply) => panic!("answered at once: {reply:?}"),
+            Answer::Now(reply) => panic!("answered immediately: {reply:?}"),
         }
     };
     let mut unsayable = ask(r#"{"n":123456789012345678901234567890}"#);

@@ -1,5 +1,5 @@
-//! What sessions may spend: limits, the question at a limit, and who answers it. The model is played
-//! by the test, as its door would.
+//! The budgets of sessions: limits, the question at a limit, and its answer. The test plays the
+//! model, through the model proxy's interface.
 
 use std::any::Any;
 use std::io;
@@ -28,7 +28,7 @@ use crate::sessions::{
 /// Longer than anything here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Runs what stands behind its own arguments.
+/// Runs the command that follows its own arguments.
 const INSIDE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
 
 #[derive(Debug)]
@@ -103,7 +103,7 @@ fn answer(session: SessionId, request_id: &str, option: &str) -> SessionMessageR
     }
 }
 
-/// A model answered with so many tokens.
+/// A model's answer with this many tokens.
 fn spend(fixture: &Fixture, session: SessionId, usage: ModelUsage) {
     let request = ModelRequest {
         model: "mine".to_owned(),
@@ -134,7 +134,7 @@ fn is_error(event: &SessionEventInfo) -> bool {
     event.kind == "error"
 }
 
-/// The question that a session asks next, once a request of its model waits for it.
+/// Returns the next question of a session, once a request to its model waits for it.
 async fn question(fixture: &Fixture, session: SessionId, since: i64) -> SessionEventInfo {
     let events = until(fixture, &Credential::local(), session, since, is_question).await;
     events.last().unwrap().clone()
@@ -144,14 +144,14 @@ async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("not in time: {what}"))
 }
 
-/// Whether a request of the model waits now, rather than being answered at once.
+/// Returns whether a request to the model waits now, rather than being answered immediately.
 async fn waits(fixture: &Fixture, session: SessionId) -> bool {
     let asking = fixture.broker.may_ask_model(session);
     tokio::time::timeout(Duration::from_millis(50), asking).await.is_err()
 }
 
-/// REQ: "enforces `--max-tokens` ... by pausing the session and asking": the model waits, an event asks as
-/// for a permission, `more` allows as much again.
+/// REQ: "enforces `--max-tokens` ... by pausing the session and asking": the model request waits,
+/// an event asks as for a permission, `more` allows as much again.
 #[tokio::test]
 async fn at_its_limit_a_session_waits_for_an_answer_and_goes_on_with_more() {
     let fixture = world(|_| ()).await;
@@ -163,7 +163,7 @@ async fn at_its_limit_a_session_waits_for_an_answer_and_goes_on_with_more() {
     spend(&fixture, session, used(120));
     let shown = show(&fixture, session).await;
     assert_eq!((shown.model_usage.unwrap().tokens(), shown.limits), (120, Some(tokens(100))));
-    assert_eq!(shown.paused, None, "nobody has asked for more");
+    assert_eq!(shown.paused, None, "no request was made after that");
 
     let (first, second) =
         (fixture.broker.may_ask_model(session), fixture.broker.may_ask_model(session));
@@ -193,8 +193,8 @@ async fn at_its_limit_a_session_waits_for_an_answer_and_goes_on_with_more() {
     end(&fixture, &who, session).await;
 }
 
-/// Rule: `end` refuses what waits and stops the agent; the session rests, and the next message of its
-/// owner asks again.
+/// Rule: `end` refuses the waiting request and stops the agent; the session rests, and the next
+/// message of its owner asks again.
 #[tokio::test]
 async fn an_answer_that_ends_stops_the_agent_and_the_session_rests() {
     let fixture = world(|_| ()).await;
@@ -238,8 +238,8 @@ async fn a_question_that_nobody_answers_stops_the_agent() {
     end(&fixture, &who, session).await;
 }
 
-/// REQ: "never by the agent itself or with its key": a key that was made for it, and a token that its
-/// owner passed to it.
+/// REQ: "never by the agent itself or with its key": neither with a key created for it, nor with a
+/// token that its owner passed to it.
 #[tokio::test]
 async fn no_key_of_an_agent_answers_for_what_agents_spend() {
     let fixture = world(|_| ()).await;
@@ -257,7 +257,8 @@ async fn no_key_of_an_agent_answers_for_what_agents_spend() {
     assert_eq!(by_key.0, "permission_denied", "{by_key:?}");
     assert!(waits(&fixture, session).await);
 
-    // What it starts with its key spends from the same, has no limits of its own, and is not asked itself.
+    // A session it starts with its key spends from the same budget, has no limits of its own, and
+    // is not asked itself.
     let more = limited(project, "hi", tokens(1_000_000));
     assert!(refused(&fixture, &agent, more).await.1.contains("that agent's budget"));
     let made = say(&fixture, &agent, limited(project, "hi", SpendLimits::default())).await;
@@ -345,7 +346,7 @@ async fn what_a_session_may_spend_and_has_spent_outlives_the_daemon() {
     end(&fixture, &who, session).await;
 }
 
-/// REQ: `--max-time`: the time of an agent at work is limited, whether it asks its model or not.
+/// REQ: `--max-time`: the working time of an agent is limited, whether it uses its model or not.
 #[tokio::test]
 async fn an_agent_that_works_for_too_long_is_asked_about_and_stopped() {
     let fixture = world(|config| config.sessions.limit_wait = Duration::from_millis(100)).await;
@@ -364,8 +365,8 @@ async fn an_agent_that_works_for_too_long_is_asked_about_and_stopped() {
     end(&fixture, &who, session).await;
 }
 
-/// Rule: what cannot be counted is refused at the start, with what to do; usual limits of the daemon
-/// and of projects hold where they can.
+/// Rule: a limit that cannot be counted is refused at the start, with what to do; default limits of
+/// the daemon and of projects apply where they can.
 #[tokio::test]
 async fn limits_that_cannot_be_kept_are_refused() {
     let fixture = world(|config| config.sessions.spending = tokens(500)).await;
@@ -383,7 +384,7 @@ async fn limits_that_cannot_be_kept_are_refused() {
     let (_, message) = refused(&fixture, &who, limited(usual, "hi", tokens(0))).await;
     assert!(message.contains("a limit of nothing"), "{message}");
     let unlimited = say(&fixture, &who, plain(SpendLimits::default())).await.session_id;
-    assert_eq!(show(&fixture, unlimited).await.limits, Some(tokens(500)), "as is usual");
+    assert_eq!(show(&fixture, unlimited).await.limits, Some(tokens(500)), "the default");
     let late = SessionMessageRequest { limits: Some(tokens(5)), ..to_session(unlimited, "hi") };
     assert!(refused(&fixture, &who, late).await.1.contains("keeps its limits"));
 
@@ -419,7 +420,7 @@ async fn limits_that_cannot_be_kept_are_refused() {
     assert!(message.contains("[providers.mine.prices."), "{message}");
 }
 
-/// Rule: a session that is limited in money and meets a model without a price is asked about.
+/// Rule: a session with a money limit that uses a model without a price asks its owner.
 #[tokio::test]
 async fn a_model_without_a_price_is_asked_about() {
     let fixture = world(|_| ()).await;

@@ -1,5 +1,5 @@
-//! `beatthis_analyze` and `clap_analyze`: by their services where there are any, else by the embedded
-//! method.
+//! `beatthis_analyze` and `clap_analyze`: by their music services where configured, else by the
+//! embedded method.
 
 use std::io::{Read, Seek};
 
@@ -27,12 +27,12 @@ use crate::handlers::Native;
 use crate::handlers::artifact::check_lineage;
 use crate::handlers::cas::check_readable;
 
-/// How an analysis is kept.
+/// The MIME type of a stored analysis.
 const MSGPACK: &str = "application/vnd.msgpack";
 
-/// What the embedded method can tell.
+/// The tasks of the embedded method.
 const TASKS: [&str; 3] = ["embeddings", "features", "similarity"];
-/// What takes a trained model.
+/// The tasks that need a trained model.
 const MODEL_TASKS: [&str; 3] = ["genre", "mood", "zero_shot"];
 
 impl Handler<tools::BeatthisAnalyze> for Native {
@@ -50,7 +50,7 @@ impl Handler<tools::BeatthisAnalyze> for Native {
             }
         };
         source.check(&ctx).await?;
-        say(&ctx, 0.0, "decoding and listening").await;
+        say(&ctx, 0.0, "decoding and analysing").await;
         let mut response = if has_service(&ctx, Service::Beatthis) {
             let sound = compute(&ctx, move |ctx, stop| source.read(ctx, stop)).await?;
             listen::beats(&ctx, sound, include_frames).await?
@@ -86,7 +86,7 @@ impl Handler<tools::ClapAnalyze> for Native {
         for source in std::iter::once(&source).chain(&other) {
             source.check(&ctx).await?;
         }
-        say(&ctx, 0.0, "decoding and listening").await;
+        say(&ctx, 0.0, "decoding and analysing").await;
         let mut response = if by_service {
             described(&ctx, source, other, asked, request.text_candidates).await?
         } else {
@@ -121,7 +121,7 @@ fn embedded_beats(sound: &Sound, include_frames: bool) -> BeatsAnalyzedResponse 
     }
 }
 
-/// What the embedded method tells.
+/// Analyses with the embedded method.
 fn measured(
     ctx: &Context,
     stop: &CancellationToken,
@@ -147,7 +147,7 @@ fn measured(
     })
 }
 
-/// What the service tells; features are measured here, which no service does.
+/// Analyses with the service; features are measured here, since no service does.
 async fn described(
     ctx: &Context,
     source: Source,
@@ -189,7 +189,7 @@ struct Asked {
     embeddings: bool,
     features: bool,
     similarity: bool,
-    /// Those that take a trained model.
+    /// Those that need a trained model.
     model_tasks: Vec<String>,
 }
 
@@ -203,23 +203,23 @@ impl Asked {
         };
         if let Some(unknown) = tasks.iter().find(|task| !known(task)) {
             let known = [TASKS, MODEL_TASKS].concat().join(", ");
-            let message = format!("`{unknown}` is no task; the tasks are {known}");
+            let message = format!("unknown task `{unknown}`; the tasks are {known}");
             return Err(Error::invalid_field("tasks", message));
         }
         let wants = |task: &str| tasks.iter().any(|asked| asked == task);
         if wants("similarity") && request.audio_b_hash.is_none() {
-            let message = "`similarity` compares with another sound: give `audio_b_hash`";
+            let message = "`similarity` compares two sounds: give `audio_b_hash`";
             return Err(Error::invalid_field("audio_b_hash", message));
         }
         let model_tasks: Vec<_> =
             tasks.iter().filter(|task| MODEL_TASKS.contains(&task.as_str())).cloned().collect();
         if wants("zero_shot") && request.text_candidates.is_empty() {
-            let message = "`zero_shot` chooses among labels: give `text_candidates`";
+            let message = "`zero_shot` needs labels to choose from: give `text_candidates`";
             return Err(Error::invalid_field("text_candidates", message));
         }
         if model_tasks.len() == tasks.len() && !has_model {
             let message = format!(
-                "{} need a trained model, and no CLAP service is configured (`models.clap`); the embedded method has {}",
+                "{} need a trained model, and no CLAP service is configured (`models.clap`); the embedded method supports {}",
                 model_tasks.join(", "),
                 TASKS.join(", ")
             );
@@ -234,7 +234,7 @@ impl Asked {
     }
 }
 
-/// Where a sound is: content with the field that names it, or a file of this machine.
+/// The source of a sound: content with the field that names it, or a file of this machine.
 enum Source {
     Blob(&'static str, BlobHash),
     Path(String),
@@ -286,8 +286,8 @@ async fn say(ctx: &Context, percent: f32, message: &str) {
     ctx.send(StreamChunk::Progress { percent, message: message.to_owned() }).await;
 }
 
-/// An analysis is content like any other, and so an artifact. `about` is the tool, what computed it
-/// and what it heard.
+/// Stores an analysis as content and makes an artifact of it. `about` is the tool, the backend and
+/// the input.
 async fn keep_analysis<T: Serialize>(
     ctx: &Context,
     analysis: &T,

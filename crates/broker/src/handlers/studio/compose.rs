@@ -1,4 +1,4 @@
-//! `orpheus_*`: by the services where there are any, else by the embedded model.
+//! `orpheus_*`: by the music services where configured, else by the embedded model.
 
 use bytes::Bytes;
 use ringback_models::Service;
@@ -27,7 +27,7 @@ use crate::handlers::artifact::check_lineage;
 use crate::handlers::cas::check_readable;
 
 const MIDI: &str = "audio/midi";
-/// About what a model of notes needs for one: when, how long, which.
+/// About how many tokens a model needs per note: onset, duration, pitch.
 const TOKENS_PER_NOTE: u32 = 3;
 const TOKENS: u32 = 1024;
 const TOKENS_MAX: u32 = 8192;
@@ -36,10 +36,10 @@ const TEMPERATURES: std::ops::RangeInclusive<f32> = 0.0..=2.0;
 const PROBABILITIES: std::ops::RangeInclusive<f32> = 0.0..=1.0;
 const TOP_P: f32 = 0.95;
 const MODEL: &str = "base";
-/// Characters of a model's name.
+/// The most characters of a model's name.
 const MODEL_CHARS_MAX: usize = 100;
 
-/// What is wanted, and from what.
+/// The kind of music wanted, and its input.
 #[derive(Debug, Clone, Copy)]
 enum What {
     New,
@@ -49,7 +49,7 @@ enum What {
     Loop(Option<BlobHash>),
 }
 
-/// How it is wanted.
+/// The parameters of a request.
 #[derive(Debug, Clone)]
 struct How {
     max_tokens: u32,
@@ -60,7 +60,7 @@ struct How {
     seed: Option<u64>,
 }
 
-/// As the caller says.
+/// As the caller requested.
 #[derive(Debug)]
 struct Asked {
     max_tokens: Option<u32>,
@@ -71,16 +71,16 @@ struct Asked {
     seed: Option<u64>,
 }
 
-/// Music that was made, before it is kept.
+/// Generated music, before it is stored.
 struct Made {
     files: Vec<Bytes>,
     backend: String,
-    /// Of the first file; each further one has the next.
+    /// The seed of the first file; each further file has the next.
     seed: Option<u64>,
     is_embedded: bool,
 }
 
-/// Makes a handler: what the request wants, and the fields it has no place for.
+/// Defines a handler: the kind of music that the request wants, and the fields that it lacks.
 macro_rules! orpheus {
     ($tool:ident, $Request:ident, $name:literal, |$request:ident| $what:expr, {
         $($field:ident: $value:expr,)*
@@ -181,7 +181,7 @@ fn how(asked: Asked) -> Result<How> {
     let count = |field: &str, value: Option<u32>, default: u32, max: u32| {
         let value = value.unwrap_or(default);
         let fine = (1..=max).contains(&value).then_some(value);
-        fine.ok_or_else(|| Error::invalid_field(field, format!("`{field}` is 1 to {max}")))
+        fine.ok_or_else(|| Error::invalid_field(field, format!("`{field}` must be 1 to {max}")))
     };
     let share = |field: &str, value: Option<f32>, default: f32, range| {
         let value = value.unwrap_or(default);
@@ -201,7 +201,7 @@ fn how(asked: Asked) -> Result<How> {
 }
 
 impl What {
-    /// The MIDI files it starts from, with the fields that name them.
+    /// Returns the MIDI files it starts from, with the fields that name them.
     fn sources(self) -> Vec<(&'static str, BlobHash)> {
         match self {
             Self::New | Self::Loop(None) => Vec::new(),
@@ -261,7 +261,9 @@ async fn by_service(
             let (model, section_b) = (how.model.clone(), next());
             predict(ctx, BridgePredict { model, section_a, section_b, sampling }).await?
         }
-        (What::Bridge(..), None) => return Err(Error::invalid("a bridge starts somewhere")),
+        (What::Bridge(..), None) => {
+            return Err(Error::invalid("a bridge needs a piece to start from"));
+        }
         (What::Loop(_), seed) => {
             predict(ctx, LoopsPredict { seed, sampling, num_variations }).await?
         }
@@ -283,7 +285,7 @@ async fn embedded(
     how: &How,
     sources: Vec<(&'static str, Bytes)>,
 ) -> Result<Made> {
-    // A drawn seed stays below 2^53, so that JSON can carry it.
+    // A generated seed stays below 2^53, so that JSON can represent it.
     let drawn = || u64::from_le_bytes(ctx.rooms.kernel.entropy.bytes()) >> 11;
     let seed = how.seed.unwrap_or_else(drawn);
     let settings = Settings {
@@ -316,7 +318,7 @@ async fn embedded(
 }
 
 fn task(what: What, pieces: &[Piece]) -> Result<Task<'_>> {
-    let first = || pieces.first().ok_or_else(|| Error::invalid("there is no piece to start from"));
+    let first = || pieces.first().ok_or_else(|| Error::invalid("no piece to start from"));
     Ok(match what {
         What::New => Task::New,
         What::Seeded(_) => Task::Seeded(first()?),

@@ -1,4 +1,4 @@
-//! How the studio's failures become the one error.
+//! Converts the studio's failures to the one error type.
 
 use ringback_models::{AskError, Service};
 use ringback_proto::{Certainty, Error, ErrorKind};
@@ -41,7 +41,7 @@ pub(super) fn render(error: RenderError) -> Error {
     match error {
         RenderError::TooLong { .. } => Error::new(
             ErrorKind::TooLarge,
-            format!("{error}: it is `studio.render_seconds_max` of the daemon"),
+            format!("{error} (`studio.render_seconds_max` of the daemon)"),
         ),
         RenderError::SampleRate { .. } => Error::invalid_field("sample_rate", error.to_string()),
         RenderError::Font => Error::invalid_field("soundfont_hash", error.to_string()),
@@ -51,7 +51,7 @@ pub(super) fn render(error: RenderError) -> Error {
 
 pub(super) fn sink(error: SinkError) -> Error {
     match error {
-        SinkError::Stopped => Error::cancelled("the render was told to stop"),
+        SinkError::Stopped => Error::cancelled("the render was stopped"),
         SinkError::Failed(error) => internal(error).with_certainty(Certainty::Ran),
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn decode(field: &str, error: &DecodeError) -> Error {
         DecodeError::TooLong { .. } | DecodeError::TooManyChannels { .. } => {
             Error::new(ErrorKind::TooLarge, error.to_string())
         }
-        DecodeError::Stopped => Error::cancelled("the analysis was told to stop"),
+        DecodeError::Stopped => Error::cancelled("the analysis was stopped"),
         DecodeError::Unknown | DecodeError::Malformed { .. } | DecodeError::Empty => {
             Error::invalid_field(field, error.to_string())
         }
@@ -80,7 +80,7 @@ pub(super) fn piece(field: &str, error: &PieceError) -> Error {
     }
 }
 
-/// What a service did wrong, and whether it ran.
+/// Converts the failure of a music service; the error says whether it ran.
 pub(super) fn model(error: &AskError) -> Error {
     let (kind, certainty) = match error {
         AskError::NotConfigured { .. } => (ErrorKind::ToolFailed, Certainty::NotStarted),
@@ -95,12 +95,12 @@ pub(super) fn model(error: &AskError) -> Error {
         }
     };
     if let Some(cause) = std::error::Error::source(error) {
-        tracing::info!(service = %error.service(), %error, %cause, "a model service failed");
+        tracing::info!(service = %error.service(), %error, %cause, "a music service failed");
     }
     Error::new(kind, error.to_string()).with_certainty(certainty)
 }
 
-/// A service's answer is not what it should be.
+/// Reports an answer of a service that is malformed.
 pub(super) fn malformed(service: Service, reason: String) -> Error {
     model(&AskError::Malformed { service, reason })
 }

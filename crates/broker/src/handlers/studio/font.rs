@@ -64,7 +64,7 @@ async fn with_font<T: Send + 'static>(
     .await
 }
 
-/// Whether the caller may read the font it names.
+/// Checks whether the caller may read the font it names.
 pub(super) async fn check_font(ctx: &Context, hash: Option<BlobHash>) -> Result<()> {
     match hash {
         Some(hash) => check_readable(ctx, hash).await.map(drop),
@@ -72,7 +72,7 @@ pub(super) async fn check_font(ctx: &Context, hash: Option<BlobHash>) -> Result<
     }
 }
 
-/// The font a caller names, or the daemon's own; and what to call it.
+/// Returns the font that a caller names, or the daemon's own, and its display name.
 pub(super) fn load(ctx: &Context, hash: Option<BlobHash>) -> Result<(Font, String)> {
     let (bytes, name) = match hash {
         Some(hash) => (read_whole(ctx, hash, FONT_BYTES_MAX)?.to_vec(), hash.to_string()),
@@ -87,7 +87,7 @@ fn own_font(ctx: &Context) -> Result<(Vec<u8>, String)> {
     let path = find(configured.map(AsRef::as_ref), &SEARCHED_DIRS)
         .map_err(|error| failure::find_font(&error))?;
     let mut bytes = Vec::new();
-    // One byte more than allowed, so that a larger font is seen to be larger.
+    // One byte more than allowed, so that a larger font is recognised.
     let read = std::fs::File::open(&path)
         .and_then(|file| file.take(FONT_BYTES_MAX + 1).read_to_end(&mut bytes));
     read.map_err(crate::failure::internal)?;
@@ -145,7 +145,7 @@ fn region(region: Region) -> SoundfontRegion {
     }
 }
 
-/// Refuses a value outside of what makes sense.
+/// Refuses a value outside its range.
 pub(super) fn check_range(
     field: &str,
     value: f32,
@@ -155,5 +155,5 @@ pub(super) fn check_range(
         return Ok(());
     }
     let (low, high) = range.into_inner();
-    Err(Error::invalid_field(field, format!("`{field}` is {low} to {high}")))
+    Err(Error::invalid_field(field, format!("`{field}` must be {low} to {high}")))
 }

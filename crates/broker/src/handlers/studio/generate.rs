@@ -1,4 +1,4 @@
-//! `musicgen_generate` and `yue_generate`: sound by services alone.
+//! `musicgen_generate` and `yue_generate`: sound from music services only.
 
 use std::io::Cursor;
 
@@ -21,9 +21,9 @@ use crate::handler::{Context, Handler};
 use crate::handlers::artifact::check_lineage;
 use crate::handlers::{Native, check_text};
 
-/// Characters of a description and of lyrics.
+/// The most characters of a description and of lyrics.
 const TEXT_CHARS_MAX: usize = 20_000;
-/// Characters of a genre.
+/// The most characters of a genre.
 const GENRE_CHARS_MAX: usize = 500;
 const SECONDS: std::ops::RangeInclusive<f32> = 0.5..=120.0;
 const TEMPERATURES: std::ops::RangeInclusive<f32> = 0.0..=2.0;
@@ -86,7 +86,7 @@ impl Handler<tools::YueGenerate> for Native {
     }
 }
 
-/// Makes an artifact of a service's sound, if it is one.
+/// Makes an artifact of a service's sound, if it is valid.
 async fn keep_sound(
     ctx: &Context,
     service: Service,
@@ -137,7 +137,7 @@ async fn keep_sound(
     Ok(ArtifactsCreatedResponse { artifacts: vec![made], backend, variation_set_id })
 }
 
-/// Listens to a whole file: how long it lasts, and its frames per second.
+/// Decodes a whole file: returns its duration and its frames per second.
 fn heard(
     service: Service,
     file: Bytes,
@@ -150,7 +150,7 @@ fn heard(
         if go_on() {
             failure::malformed(service, error.to_string())
         } else {
-            Error::cancelled("the sound was told to stop")
+            Error::cancelled("the decoding was stopped")
         }
     })?;
     Ok((decoded.seconds(), decoded.sample_rate))

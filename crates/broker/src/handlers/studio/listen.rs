@@ -1,4 +1,4 @@
-//! `beatthis_analyze` and `clap_analyze` by their services.
+//! `beatthis_analyze` and `clap_analyze` by their music services.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::service::{backend, predict};
 use super::{compute, failure};
 use crate::handler::Context;
 
-/// What the service of beats hears at once.
+/// The longest piece that the beat service analyses in one request.
 const PIECE_SECONDS: f64 = 30.0;
-/// How much of two pieces is the same, so that the beats at a cut are heard in the middle of one.
+/// The overlap of two pieces, so that the beats at a cut are in the middle of one.
 const OVERLAP_SECONDS: f64 = 6.0;
-/// What the service that describes is given: its model listens to a few seconds.
+/// The length of the sample for the description service: its model listens to a few seconds.
 const DESCRIBED_SECONDS: f64 = 120.0;
 
-/// The beats of a sound, piece by piece.
+/// Finds the beats of a sound, piece by piece.
 pub(super) async fn beats(
     ctx: &Context,
     sound: Sound,
@@ -45,7 +45,7 @@ pub(super) async fn beats(
     Ok(joined.response(seconds, include_frames))
 }
 
-/// What two sounds are, as far as the service tells.
+/// Describes two sounds with what the service returns.
 pub(super) async fn describe(
     ctx: &Context,
     sound: Sound,
@@ -87,7 +87,7 @@ fn scores(labels: Labels) -> Vec<LabelScore> {
     labels.ranked().into_iter().map(score).collect()
 }
 
-/// A part of a sound as a WAV file of one channel.
+/// Encodes a part of a sound as a WAV file of one channel.
 async fn wav(ctx: &Context, sound: &Arc<Sound>, start: f64, end: f64) -> Result<Bytes> {
     let sound = Arc::clone(sound);
     compute(ctx, move |_, _| {
@@ -112,7 +112,7 @@ struct Joined {
 }
 
 impl Joined {
-    /// Takes from a piece what lies nearer to its middle than to that of its neighbours.
+    /// Takes the beats of a piece that are nearer to its middle than to that of its neighbours.
     fn add(&mut self, found: &Beats, (start, end): (f64, f64), seconds: f64) {
         let margin = OVERLAP_SECONDS / 2.0;
         let from = if start > 0.0 { start + margin } else { start };
@@ -157,7 +157,8 @@ impl Joined {
         }
     }
 
-    /// How likely the service found the beats; how even they are, if it does not say.
+    /// Returns the confidence that the service reported; if it reported none, how even the beats
+    /// are.
     fn confidence(&self, usual: f64) -> f32 {
         if self.beats.len() < 2 {
             return 0.0;
@@ -190,7 +191,7 @@ mod tests {
         Beats { beats: inside, downbeats, bpm: 120.0, frames: None }
     }
 
-    /// Rule: every beat of a long sound is told once, whichever piece it was heard in.
+    /// Rule: every beat of a long sound is reported once, whichever piece it was heard in.
     #[test]
     fn pieces_are_joined_without_gaps_and_doubles() {
         let mut joined = Joined::default();

@@ -27,26 +27,26 @@ use crate::handlers::Native;
 use crate::handlers::artifact::check_lineage;
 use crate::handlers::cas::check_readable;
 
-/// Pieces of sound between the synthesiser and the caller's stream: enough that neither waits for
-/// the other's scheduling, little enough that a slow reader slows the render.
+/// The pieces of sound between the synthesiser and the caller's stream: enough that neither waits
+/// for the other's scheduling, few enough that a slow reader slows the render.
 const PIECES_MAX: usize = 4;
 
 /// Left and right.
 const CHANNELS: u8 = 2;
 
-/// Beyond is silence, or noise that breaks speakers.
+/// Beyond these are silence, or noise that breaks speakers.
 const GAIN_DB: std::ops::RangeInclusive<f32> = -60.0..=24.0;
 
 const BACKEND: &str = "embedded: rustysynth";
 
-/// What the thread that renders needs to know.
+/// The input of the rendering thread.
 struct Work {
     request: MidiToWavRequest,
     settings: RenderSettings,
     format: FileFormat,
 }
 
-/// What it gives back.
+/// Its output.
 struct Done {
     stored: Stored,
     rendered: Rendered,
@@ -140,7 +140,7 @@ fn render_to_blob(
     let midi = read_whole(ctx, request.input_hash, MIDI_BYTES_MAX as u64)?;
     let score = Score::read(&midi).map_err(|error| failure::score(&error))?;
     let (font, font_name) = load(ctx, request.soundfont_hash)?;
-    // The header of a file of sound tells its length, which only the end of the tail decides.
+    // The header of a sound file contains its length, which only the end of the tail decides.
     let mut file = tempfile::tempfile_in(&ctx.rooms.kernel.config.data_dir).map_err(internal)?;
     let limits = RenderLimits {
         seconds_max: ctx.rooms.studio.settings.render_seconds_max.into(),
@@ -163,7 +163,7 @@ fn store(ctx: &Context, mut file: File, mime_type: &str) -> Result<Stored> {
     writer.finish(mime_type).map_err(write_blob)
 }
 
-/// Into the file, and to whoever listens.
+/// Writes to the file, and to the listeners.
 struct Sink<'a, W: std::io::Write + Seek> {
     file: &'a mut FileSink<W>,
     chunks: &'a mpsc::Sender<StreamChunk>,
@@ -187,7 +187,7 @@ impl<W: std::io::Write + Seek> AudioSink for Sink<'_, W> {
         let message = format!("{done:.1} s of {total:.1} s rendered");
         let told = StreamChunk::Progress { percent: progress.percent(), message };
         for chunk in [told, audio] {
-            // Nobody takes them any more: the call has ended.
+            // The stream has no reader any more: the call has ended.
             self.chunks.blocking_send(chunk).map_err(|_| SinkError::Stopped)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Asks a model service, and tells how that goes.
+//! Calls a music service, and reports its progress.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::failure;
 use crate::handler::Context;
 
-/// Asks a service. Its large texts are written and read on threads that may block.
+/// Calls a service. Its large texts are written and read on threads that may block.
 pub(super) async fn predict<P>(ctx: &Context, request: P) -> Result<P::Answer>
 where
     P: Predict<Answer: Send + 'static> + Send + 'static,
@@ -19,7 +19,7 @@ where
     let job = ctx.job.as_ref().map(|job| job.id.to_string());
     let body = ctx.blocking(move |_| Ok(encode(&request, job.as_deref()))).await?;
     let studio = &ctx.rooms.studio;
-    // The newest is enough: it says all that an older one did.
+    // Only the newest report is kept: it includes all that an older one did.
     let (sender, mut told) = watch::channel(None);
     let tell = move |what: Told| {
         sender.send_replace(Some(what));
@@ -43,19 +43,19 @@ where
     ctx.blocking(move |_| read()).await
 }
 
-/// Nobody knows how far a service is; how long it has worked is known.
+/// The progress of a service is unknown; the time it has worked is known.
 fn progress(service: Service, told: Told) -> StreamChunk {
     let seconds = |duration: Duration| duration.as_secs();
     let message = match told {
-        Told::Working(elapsed) => format!("{service} has worked for {} s", seconds(elapsed)),
+        Told::Working(elapsed) => format!("{service} has been working for {} s", seconds(elapsed)),
         Told::Waiting(pause) => {
-            format!("{service} is busy, and is asked again in {} s", seconds(pause))
+            format!("{service} is busy; trying again in {} s", seconds(pause))
         }
     };
     StreamChunk::Progress { percent: 0.0, message }
 }
 
-/// How answers name a service.
+/// Returns the name of a service in answers.
 pub(super) fn backend(service: Service) -> String {
     format!("service: {service}")
 }

@@ -1,4 +1,4 @@
-//! Commands: in a container, and in boxes of their own.
+//! Commands: in a container, and in sandboxes of their own.
 
 use ringback_proto::envelope::ResponseEnvelope;
 use ringback_proto::request::{
@@ -14,13 +14,14 @@ use crate::sessions::{call, refused};
 on_each_backend! {
     /// REQ: "container_start|stop|logs|exec work on both where they make sense".
     a_command_tells_its_exit_code_and_what_it_said
-    /// Rule: what is kept of a command's output has a limit, and that there was more is told.
+    /// Rule: the kept part of a command's output has a limit, and the answer says when it is
+    /// truncated.
     what_is_kept_of_its_output_has_a_limit
-    /// Rule: a command that takes too long is ended, with all it started.
+    /// Rule: a command that takes too long is ended, with everything it started.
     a_command_that_takes_too_long_is_ended
     /// Rule: cancelling the job of a command ends it.
     a_command_that_is_cancelled_is_ended
-    /// Rule: with a workspace a command has a box of its own, with that workspace and nothing else.
+    /// Rule: a command with a workspace has its own sandbox, with that workspace and nothing else.
     a_command_of_a_workspace_has_a_box_of_its_own
     /// Rule: a command works on the directory of its project's container.
     a_command_works_on_the_directory_of_the_container
@@ -47,7 +48,7 @@ async fn a_command_tells_its_exit_code_and_what_it_said(place: Place) {
     assert_eq!(killed.exit_code, 137);
     let words = ["/bin/echo", "$HOME", "a  b", ""].map(str::to_owned).into();
     let plain = ContainerExecRequest { command: words, ..executes(project, "") };
-    assert_eq!(place.exec(plain).await.unwrap().stdout, "$HOME a  b \n", "no shell reads it");
+    assert_eq!(place.exec(plain).await.unwrap().stdout, "$HOME a  b \n", "no shell interprets it");
     place.says(project, "mkdir -p deep/er").await;
     let below = ContainerExecRequest {
         working_dir: Some("/workspace/deep/er".to_owned()),
@@ -73,7 +74,7 @@ async fn what_is_kept_of_its_output_has_a_limit(place: Place) {
     let script = "head -c 3000000 /dev/zero | tr '\\0' a; echo end >&2; exit 5";
     let done = place.exec(executes(project, script)).await.unwrap();
     assert!(done.truncated && done.stdout.len() == 1 << 20, "{}", done.stdout.len());
-    assert_eq!((done.exit_code, done.stderr.as_str()), (5, "end\n"), "it ran to its end");
+    assert_eq!((done.exit_code, done.stderr.as_str()), (5, "end\n"), "it ran to completion");
 }
 
 async fn a_command_that_takes_too_long_is_ended(place: Place) {
@@ -81,12 +82,12 @@ async fn a_command_that_takes_too_long_is_ended(place: Place) {
     let seconds = unique_seconds();
     let long = ContainerExecRequest {
         timeout_ms: Some(1500),
-        ..executes(project, &format!("echo begun > begun; sleep {seconds}"))
+        ..executes(project, &format!("echo started > started; sleep {seconds}"))
     };
     let error = place.exec(long).await.unwrap_err();
     assert_eq!(error.code, "timeout", "{error:?}");
     until(async || (n_running(&["sleep", &seconds]) == 0).then_some(())).await;
-    assert_eq!(place.says(project, "cat begun").await, "begun\n", "it had begun");
+    assert_eq!(place.says(project, "cat started").await, "started\n", "it had started");
 }
 
 async fn a_command_that_is_cancelled_is_ended(place: Place) {
@@ -122,7 +123,11 @@ async fn a_command_of_a_workspace_has_a_box_of_its_own(place: Place) {
 
     let other = place.project().await;
     let strange = ContainerExecRequest { project_id: other, ..in_workspace("true") };
-    assert_eq!(place.exec(strange).await.unwrap_err().code, "not_found", "it is another project's");
+    assert_eq!(
+        place.exec(strange).await.unwrap_err().code,
+        "not_found",
+        "it belongs to another project"
+    );
     let seconds = unique_seconds();
     let long = in_workspace(&format!("exec sleep {seconds}"));
     let running = reply(&place.fixture.broker, plain(&place.who, long)).await;

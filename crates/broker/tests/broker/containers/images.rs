@@ -1,4 +1,4 @@
-//! Images of projects, and builds of them.
+//! Images of projects, and their builds.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -22,14 +22,14 @@ use crate::sessions::{
     call, is_idle, named, refused, said, say, to_project, token, until as until_said,
 };
 
-/// An image of the configuration that goes with its test.
+/// An image of the configuration that is removed with its test.
 struct Image {
     name: ImageName,
     dir: tempfile::TempDir,
 }
 
 impl Image {
-    /// Made by these steps, under a name of its own: all tests share an engine.
+    /// Builds an image from these steps, under its own name: all tests share an engine.
     fn new(steps: &str) -> Self {
         let name = ImageName::new(&format!("t{}", unique_seconds())).unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ impl Drop for Image {
     }
 }
 
-/// Takes an image out of the engine.
+/// Removes an image from the engine.
 fn remove(tag: &str) {
     let mut stream = UnixStream::connect(engine::socket().unwrap()).unwrap();
     write!(stream, "DELETE /images/{tag} HTTP/1.0\r\n\r\n").unwrap();
@@ -78,14 +78,16 @@ fn with_image(image: &str) -> ProjectCreateRequest {
     ProjectCreateRequest { image: Some(image.to_string()), ..named(image) }
 }
 
-/// Follows a call to its end: the lines of its log, and its answer.
+/// Follows a call to its end: returns the lines of its log, and its answer.
 async fn followed(
     place: &Place,
     request: ImageRebuildRequest,
 ) -> (Vec<String>, ImageRebuiltResponse) {
     let mut call = plain(&place.who, request);
     call.envelope.options = CallOptions { stream: true, ..CallOptions::default() };
-    let Answer::Later(mut replies, _) = place.fixture.broker.call(call) else { panic!("at once") };
+    let Answer::Later(mut replies, _) = place.fixture.broker.call(call) else {
+        panic!("answered immediately")
+    };
     let mut lines = Vec::new();
     loop {
         match replies.next().await.expect("an end") {
@@ -103,7 +105,7 @@ async fn followed(
     }
 }
 
-/// Rule: bubblewrap has no images, and says so by name, with what to do instead.
+/// Rule: bubblewrap has no images; the error names it and says what to do instead.
 #[tokio::test]
 async fn bubblewrap_refuses_an_image_by_name() {
     let image = Image { name: ImageName::new("tools").unwrap(), dir: tempfile::tempdir().unwrap() };
@@ -121,7 +123,7 @@ async fn bubblewrap_refuses_an_image_by_name() {
     }
 }
 
-/// Rule: an image is named by its project or by itself, and by one of the two.
+/// Rule: an image is named by its project or by its own name, and by exactly one of the two.
 #[tokio::test]
 async fn a_build_names_one_image() {
     let place = Place::bubblewrap().await;
@@ -136,8 +138,8 @@ async fn a_build_names_one_image() {
     assert!(message.contains("has no image of its own"), "{message}");
 }
 
-/// REQ: "image per project, `image_rebuild` as a job with streamed build log": a writer's project runs
-/// in an image of the configuration, its sessions, its container and its commands.
+/// REQ: "image per project, `image_rebuild` as a job with streamed build log": a writer's project
+/// runs its sessions, its container and its commands in an image of the configuration.
 #[tokio::test]
 async fn an_image_is_built_and_its_project_runs_in_it() {
     let image = Image::new("RUN echo a step of the build; echo tools > /which");
@@ -190,10 +192,14 @@ async fn a_second_build_is_busy_and_a_cancelled_one_ends() {
     let made: ProjectResponse =
         call(&place.fixture, &place.who, with_image(image.name.as_str())).await;
     let start = runs(made.project_id, "true");
-    assert_eq!(refused(&place.fixture, &place.who, start).await.0, "conflict", "there is none");
+    assert_eq!(
+        refused(&place.fixture, &place.who, start).await.0,
+        "conflict",
+        "no image was built"
+    );
 }
 
-/// Rule: a build that fails says why, also to whoever did not follow it.
+/// Rule: a build that fails says why, also to a caller that did not follow it.
 #[tokio::test]
 async fn a_build_that_fails_says_why() {
     let image = Image::new("RUN echo what is wrong; exit 3");
@@ -207,7 +213,8 @@ async fn a_build_that_fails_says_why() {
     assert!(message.contains(image.name.as_str()), "{message}");
 }
 
-/// Rule: whoever may write chooses among the images of the configuration; any other needs admin.
+/// Rule: a token with scope `write` chooses among the images of the configuration; any other image
+/// needs `admin`.
 #[tokio::test]
 async fn an_image_outside_of_the_configuration_needs_admin() {
     let image = Image::new("");
@@ -231,7 +238,7 @@ async fn an_image_outside_of_the_configuration_needs_admin() {
     assert_eq!(spaced.0, "invalid_params");
 }
 
-/// Rule: an image that cannot be had any more is refused by name, and never looked up elsewhere.
+/// Rule: an image that is no longer available is refused by name, and never looked up elsewhere.
 #[tokio::test]
 async fn an_image_that_is_gone_from_the_configuration_is_refused() {
     let image = Image::new("");
@@ -254,7 +261,8 @@ async fn an_image_that_is_gone_from_the_configuration_is_refused() {
     }
 }
 
-/// Rule: a project with an image of its own needs no other; one without is told which key is missing.
+/// Rule: a project with its own image needs no other; for one without, the error names the missing
+/// key.
 #[tokio::test]
 async fn a_project_with_an_image_needs_no_default_one() {
     if engine::socket().is_none() {

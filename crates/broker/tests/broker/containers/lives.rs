@@ -1,4 +1,4 @@
-//! How containers start, what they say, and how they end.
+//! The start, the output and the end of containers.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use crate::sessions::{call, refused};
 on_each_backend! {
     /// REQ: "container_start|stop|logs|exec work on both where they make sense".
     a_container_runs_until_it_is_stopped
-    /// Rule: a container that nobody gave a command waits.
+    /// Rule: a container without a command waits.
     a_container_without_a_command_waits
-    /// Rule: a program that ends by itself is told with its exit code and its last words.
+    /// Rule: a program that ends on its own is reported with its exit code and its last output.
     a_program_that_ends_is_told
     /// Rule: the directory of a container is kept as long as its project.
     its_directory_is_kept_and_goes_with_the_project
     /// Rule: a container ends with the daemon, and leaves nothing.
     a_container_ends_with_the_daemon
-    /// Rule: a container that ignores the request to end is killed, with all it started.
+    /// Rule: a container that ignores the request to end is killed, with everything it started.
     what_will_not_end_is_killed
-    /// Rule: a container has no network, no session, and no way to the rest of this machine.
+    /// Rule: a container has no network, no session, and no access to the rest of this machine.
     a_container_is_confined
-    /// Rule: what a container writes takes a bounded part of memory.
+    /// Rule: the output of a container takes a bounded part of memory.
     what_is_kept_of_its_output_has_a_limit
 }
 
@@ -51,7 +51,7 @@ async fn a_container_runs_until_it_is_stopped(place: Place) {
     assert_eq!((shown.status, Some(shown.since)), (ContainerStatus::Running, started.since));
 
     let again = place.start(project, script).await;
-    assert_eq!(again, started, "it runs already");
+    assert_eq!(again, started, "it is already running");
     let (code, message) = refused(&place.fixture, &place.who, runs(project, "echo another")).await;
     assert_eq!(code, "conflict");
     assert!(message.contains("container_stop"), "{message}");
@@ -59,8 +59,8 @@ async fn a_container_runs_until_it_is_stopped(place: Place) {
     let stopped = place.stop(project).await;
     assert_eq!(stopped.status, ContainerStatus::Stopped);
     assert!(stopped.exit_code.is_some() && stopped.since >= started.since, "{stopped:?}");
-    assert_eq!(place.stop(project).await, stopped, "and stays so");
-    assert!(place.logs(project).await.text.contains("two\n"), "what it wrote is kept");
+    assert_eq!(place.stop(project).await, stopped, "and it stays stopped");
+    assert!(place.logs(project).await.text.contains("two\n"), "its output is kept");
     let last = ContainerLogsRequest { project_id: project, lines: Some(1) };
     let last: ringback_proto::request::ContainerLogsResponse =
         call(&place.fixture, &place.who, last).await;
@@ -82,7 +82,7 @@ async fn a_container_without_a_command_waits(place: Place) {
     let request = ContainerStartRequest { project_id: project, command: None };
     drop(call::<ContainerStateResponse>(&place.fixture, &place.who, request).await);
     place.until_it_wrote(project, "waits").await;
-    assert_eq!(place.stop(project).await.exit_code, Some(0), "it ends when it is asked to");
+    assert_eq!(place.stop(project).await.exit_code, Some(0), "it ends on request");
 }
 
 async fn a_program_that_ends_is_told(place: Place) {
@@ -97,7 +97,7 @@ async fn a_program_that_ends_is_told(place: Place) {
     assert_eq!(place.logs(project).await.text, "last words\n");
     place.start(project, "echo again; exit 0").await;
     let logs = place.until_it_wrote(project, "again").await;
-    assert_eq!(logs, "again\n", "a new one has its own");
+    assert_eq!(logs, "again\n", "a new container has its own log");
 }
 
 async fn its_directory_is_kept_and_goes_with_the_project(place: Place) {
@@ -167,7 +167,7 @@ async fn what_is_kept_of_its_output_has_a_limit(place: Place) {
     assert!(logs.truncated && logs.text.len() <= 256 << 10, "{}", logs.text.len());
 }
 
-/// What the sandbox has left: boxes that were not cleaned up.
+/// Returns what the sandbox has left behind: sandboxes that were not cleaned up.
 fn n_left(place: &Place) -> usize {
     let state = place.fixture.dir.path().join("data/sandbox");
     if place.is_docker() {
@@ -176,7 +176,8 @@ fn n_left(place: &Place) -> usize {
     std::fs::read_dir(state.join("boxes")).unwrap().count()
 }
 
-/// Rule: there are at most `sandbox.containers_max` containers; one more is busy, and says what to do.
+/// Rule: there are at most `sandbox.containers_max` containers; one more is busy, and the error
+/// says what to do.
 #[tokio::test]
 async fn one_container_more_than_there_may_be_is_busy() {
     let one = |config: &mut ringback_broker::Config| config.containers.containers_max = 1;
@@ -190,7 +191,7 @@ async fn one_container_more_than_there_may_be_is_busy() {
     place.start(second, "sleep 1000").await;
 }
 
-/// Rule: where nothing would confine them there are no containers.
+/// Rule: without a sandbox backend there are no containers.
 #[tokio::test]
 async fn without_a_sandbox_there_are_no_containers() {
     let none = |config: &mut ringback_broker::Config| {
@@ -208,7 +209,7 @@ async fn without_a_sandbox_there_are_no_containers() {
     }
 }
 
-/// Rule: a start that fails leaves nothing, and its place to others.
+/// Rule: a start that fails leaves nothing, and frees its place.
 #[tokio::test]
 async fn a_start_that_fails_leaves_its_place() {
     let one = |config: &mut ringback_broker::Config| {
@@ -223,12 +224,12 @@ async fn a_start_that_fails_leaves_its_place() {
     place.start(second, "sleep 1000").await;
 }
 
-/// Writes for ever, in files of 4 MiB.
+/// Writes forever, in files of 4 MiB.
 const WRITER: &str =
     "n=0; while head -c 4194304 /dev/zero > file$n; do n=$((n+1)); sleep 0.02; done; sleep 1000";
 
-/// Rule: containers and commands are looked after as agents are: who has more on the disk than it may is
-/// ended, and told why.
+/// Rule: containers and commands are watched like agents: one that exceeds its disk limit is ended,
+/// and the error says why.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_or_command_that_fills_the_disk_is_ended() {
     let place = Place::with(BackendChoice::Bubblewrap, |config| {

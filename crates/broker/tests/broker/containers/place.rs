@@ -1,4 +1,4 @@
-//! A broker with a sandbox, and short ways to use its containers.
+//! A broker with a sandbox, and shortcuts to its containers.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::confined::{Inside, rules};
 use crate::engine;
 use crate::sessions::{call, end, project, with_echo};
 
-/// A wait that is longer than this is a failure.
+/// A longer wait is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What waits in a container that nobody gave a command.
+/// The process that waits in a container without a command.
 const WAITS: &str = "#!/bin/sh\ntrap 'exit 0' TERM\necho waits\nwhile :; do sleep 0.05; done\n";
 
 /// A daemon with containers of one kind.
@@ -37,7 +37,7 @@ impl Place {
         Self::with(BackendChoice::Bubblewrap, |_| ()).await
     }
 
-    /// With containers of an engine; `None` where the tests are told to do without.
+    /// With containers of an engine; `None` where the tests are configured to run without one.
     pub(crate) async fn docker() -> Option<Self> {
         engine::socket()?;
         Some(Self::with(BackendChoice::Docker, |_| ()).await)
@@ -51,7 +51,7 @@ impl Place {
         Self { fixture, who: Credential::local(), backend }
     }
 
-    /// The same after the daemon was stopped and started again.
+    /// The same place after a restart of the daemon.
     pub(crate) async fn restarted(self) -> Self {
         let Self { fixture: Fixture { dir, broker }, who, backend } = self;
         broker.stop(Duration::from_secs(5)).await;
@@ -104,7 +104,7 @@ impl Place {
         call(&self.fixture, &self.who, request).await
     }
 
-    /// Waits until the container has written this.
+    /// Waits until the container has written this text.
     pub(crate) async fn until_it_wrote(&self, project: ProjectId, text: &str) -> String {
         until(async || {
             let logs = self.logs(project).await.text;
@@ -121,22 +121,22 @@ impl Place {
         Ok(ExecResultResponse::try_from(response).unwrap())
     }
 
-    /// What a script in the container says, which has to go well. Where a command goes into the
-    /// container, that runs.
+    /// Returns the output of a script in the container, which must succeed. Where commands run
+    /// inside a container, it must be running.
     pub(crate) async fn says(&self, project: ProjectId, script: &str) -> String {
         let done = self.exec(executes(project, script)).await.unwrap();
         assert_eq!((done.exit_code, done.stderr.as_str()), (0, ""), "{done:?}");
         done.stdout
     }
 
-    /// Whether a directory of this project is there.
+    /// Returns whether a directory of this project exists.
     pub(crate) fn has_dir(&self, project: ProjectId) -> bool {
         let dir = self.fixture.dir.path().join("data/containers");
         dir.join(project.to_string()).exists()
     }
 }
 
-/// Waits for something, and gives it.
+/// Waits for a value, and returns it.
 pub(crate) async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let looking = async {
         loop {
@@ -167,7 +167,7 @@ pub(crate) fn executes(project: ProjectId, text: &str) -> ContainerExecRequest {
     }
 }
 
-/// Processes of this machine with these words as their command line.
+/// Returns the processes of this machine with these words as their command line.
 pub(crate) fn n_running(words: &[&str]) -> usize {
     let expected: String = words.iter().map(|word| format!("{word}\0")).collect();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -175,7 +175,7 @@ pub(crate) fn n_running(words: &[&str]) -> usize {
     lines.filter(|line| line == expected.as_bytes()).count()
 }
 
-/// A number of seconds that no other test sleeps.
+/// Returns a number of seconds that no other test sleeps.
 pub(crate) fn unique_seconds() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);

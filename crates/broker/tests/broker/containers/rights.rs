@@ -1,4 +1,4 @@
-//! Who may use a container.
+//! Access rights to containers.
 
 use ringback_broker::Credential;
 use ringback_proto::ToolRequest;
@@ -38,8 +38,8 @@ async fn a_read_key_is_refused() {
     }
 }
 
-/// Rule: what is another principal's does not exist: its container is neither seen, nor stopped, nor
-/// entered.
+/// Rule: another principal's container does not exist for this one: it can neither be seen, nor
+/// stopped, nor entered.
 #[tokio::test]
 async fn a_stranger_sees_and_reaches_no_container() {
     let place = Place::bubblewrap().await;
@@ -56,7 +56,7 @@ async fn a_stranger_sees_and_reaches_no_container() {
         call(&place.fixture, &other, ProjectListRequest::default()).await;
     assert!(seen.projects.is_empty());
     let seen: ProjectListResponse = call(&place.fixture, &own, ProjectListRequest::default()).await;
-    assert!(seen.projects[0].container.is_some(), "it runs on");
+    assert!(seen.projects[0].container.is_some(), "it is still running");
 }
 
 /// Rule: a token for some projects builds their images, and no others by name.
