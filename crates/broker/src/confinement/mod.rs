@@ -58,7 +58,7 @@ impl Sandboxes {
         let confiner = self.confiner.clone().ok_or_else(|| unconfined("a sandbox"))?;
         let missing = self.missing_layer(&confiner, project.image.is_some()).await?;
         missing.map_or(Ok(()), |missing| {
-            let message = format!("no sandbox is made: {}", failure::causes(&missing));
+            let message = format!("cannot create a sandbox: {}", failure::causes(&missing));
             Err(Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted))
         })
     }
@@ -98,7 +98,7 @@ impl Sandboxes {
         if let Some(confiner) = self.confiner.clone()
             && let Err(error) = self.open_sandbox(&confiner).await
         {
-            tracing::error!(%error, "agents cannot be confined, and none will be started");
+            tracing::error!(%error, "cannot confine agents; none will start");
         }
     }
 
@@ -117,8 +117,8 @@ impl Sandboxes {
 
 fn unconfined(what: &str) -> Error {
     let message = format!(
-        "nothing confines agents here (sandbox.backend = \"none\"), so {what} cannot be had; set \
-         `sandbox.backend` to `bubblewrap` or `docker`"
+        "agents are not confined here (sandbox.backend = \"none\"), so {what} is not available; \
+         set `sandbox.backend` to `bubblewrap` or `docker`"
     );
     Error::new(ErrorKind::Conflict, message)
 }

@@ -107,9 +107,7 @@ impl Containers {
                 std::future::pending::<()>().await;
             }
             let error = match end.why() {
-                Some(why) => {
-                    Error::new(ErrorKind::ToolFailed, format!("the command is ended: {why}"))
-                }
+                Some(why) => Error::new(ErrorKind::ToolFailed, format!("command stopped: {why}")),
                 None => Error::cancelled("its project is being deleted"),
             };
             return Err(error.with_certainty(Certainty::Ran));
@@ -240,8 +238,8 @@ fn shown(exit_code: i32, executed: &Executed) -> ExecResultResponse {
 
 fn not_running(project: ProjectId) -> Error {
     let message = format!(
-        "the container of {project} does not run; start it with `container_start`, or name a \
-         `workspace_id` for a sandbox of the command's own"
+        "the container of {project} is not running; start it with `container_start`, or set \
+         `workspace_id` to run the command in its own sandbox"
     );
     Error::new(ErrorKind::Conflict, message)
 }

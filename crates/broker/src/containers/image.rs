@@ -66,7 +66,8 @@ impl Images {
         ringback_core::policy::may_loosen(principal, &what)?;
         let is_plain = image.bytes().all(|byte| byte.is_ascii_graphic());
         if image.is_empty() || image.len() > REFERENCE_CHARS_MAX || !is_plain {
-            let message = format!("an image has 1 to {REFERENCE_CHARS_MAX} characters, no spaces");
+            let message =
+                format!("`image` must have 1 to {REFERENCE_CHARS_MAX} characters, without spaces");
             return Err(Error::invalid_field("image", message));
         }
         Ok(ProjectImage::Reference(image.to_owned()))
@@ -100,16 +101,16 @@ impl Images {
     ) -> Result<Option<String>> {
         let Some(image) = self.image_tag(boxes, project)? else { return Ok(None) };
         let is_there = boxes.sandbox.image_exists(&image).await;
-        if is_there.map_err(|error| failed("looked for", image.as_str(), &error))? {
+        if is_there.map_err(|error| failed("look up", image.as_str(), &error))? {
             return Ok(Some(image));
         }
         let id = project.id;
         let message = match &project.image {
             Some(ProjectImage::Named(name)) => format!(
-                "the image `{name}` of {id} was not built yet; build it with `image_rebuild`"
+                "the image `{name}` of {id} is not built yet; build it with `image_rebuild`"
             ),
             Some(ProjectImage::Reference(_)) | None => format!(
-                "the engine does not have the image `{image}` of {id}; get it there with `docker \
+                "the engine does not have the image `{image}` of {id}; pull it with `docker \
                  pull {image}`"
             ),
         };
@@ -129,7 +130,7 @@ impl Images {
     fn source(&self, name: &str) -> Result<(&ImageName, &ImageSource)> {
         self.kernel.config.containers.images.get_key_value(name).ok_or_else(|| {
             let message = format!(
-                "there is no image `{name}` in the configuration (sandbox.images), only {}",
+                "unknown image `{name}`: the configuration (sandbox.images) has {}",
                 self.known()
             );
             Error::new(ErrorKind::NotFound, message)
@@ -153,12 +154,12 @@ impl Images {
             (None, Some(image)) => match &principal.target {
                 Target::Everything => Ok(image.clone()),
                 Target::Projects(_) => {
-                    let missing = "a token for all projects; name your project instead";
-                    Err(Error::forbidden("building an image by its name", missing))
+                    let missing = "a token for all projects; set `project_id` instead";
+                    Err(Error::forbidden("building an image by name", missing))
                 }
             },
             (Some(_), Some(_)) | (None, None) => {
-                let message = "name either a project by `project_id` or an image by `image`";
+                let message = "set either `project_id` or `image`";
                 Err(Error::invalid_field("image", message))
             }
         }
@@ -171,12 +172,12 @@ impl Images {
             Some(ProjectImage::Reference(reference)) => {
                 let message = format!(
                     "the image `{reference}` of {id} is not built here; pull it with the engine's \
-                     own tools, or put it into the configuration (sandbox.images)"
+                     own tools, or add it to the configuration (sandbox.images)"
                 );
                 Err(Error::new(ErrorKind::Conflict, message))
             }
             None => {
-                let message = format!("{id} has no image of its own that could be built");
+                let message = format!("{id} has no image of its own to build");
                 Err(Error::new(ErrorKind::Conflict, message))
             }
         }
@@ -196,7 +197,7 @@ impl Images {
         check_images(&boxes, &name)?;
         let (name, source) = self.source(&name)?;
         if !lock(&self.builds).insert(name.clone()) {
-            let message = format!("the image `{name}` is being built already; wait for that build");
+            let message = format!("the image `{name}` is already being built; wait for that build");
             return Err(Error::new(ErrorKind::Busy, message));
         }
         let building = Building { images: self, name: name.clone() };
@@ -237,7 +238,7 @@ async fn tell(ctx: &Context, last: &mut VecDeque<String>, line: String) {
 
 /// Whoever did not follow the build learns here why it failed.
 fn not_built(tag: &str, error: &BuildError, last: &VecDeque<String>) -> Error {
-    let mut message = format!("`{tag}` was not built: {}", failure::causes(error));
+    let mut message = format!("cannot build `{tag}`: {}", failure::causes(error));
     if !last.is_empty() {
         let lines: Vec<_> = last.iter().map(String::as_str).collect();
         message.push_str("\nthe last lines of its log:\n");
@@ -247,7 +248,7 @@ fn not_built(tag: &str, error: &BuildError, last: &VecDeque<String>) -> Error {
 }
 
 fn failed(what: &str, image: &str, error: &dyn std::error::Error) -> Error {
-    let message = format!("`{image}` could not be {what}: {}", failure::causes(error));
+    let message = format!("cannot {what} `{image}`: {}", failure::causes(error));
     Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted)
 }
 
@@ -257,8 +258,8 @@ fn check_images(boxes: &Boxes, image: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "bubblewrap has no images: it shows a sandbox the programs of this machine, so `{image}` \
-         cannot be had; leave `image` away, or set `sandbox.backend = \"docker\"`"
+        "bubblewrap has no images: its sandboxes use the programs of this machine, so `{image}` \
+         cannot be used; leave `image` out, or set `sandbox.backend = \"docker\"`"
     );
     Err(Error::new(ErrorKind::Conflict, message))
 }

@@ -54,10 +54,10 @@ impl Keeper {
         ended(hold, &mut readers).await;
         drop(self.watch);
         if let Some(why) = self.end.why() {
-            lock(&self.ring).push(format!("the container is ended: {why}\n").as_bytes());
+            lock(&self.ring).push(format!("container stopped: {why}\n").as_bytes());
         }
         let exit_code = status.map(code);
-        tracing::info!(project = %self.project, exit_code, "a container has ended");
+        tracing::info!(project = %self.project, exit_code, "container ended");
         let since = self.containers.kernel.now().unix;
         let ended = Ended { make: self.make, since, exit_code, ring: self.ring };
         lock(&self.containers.table).end(self.project, Arc::new(ended));
@@ -83,7 +83,7 @@ impl Keeper {
     fn told(&self, waited: io::Result<ExitStatus>) -> Option<ExitStatus> {
         let project = self.project;
         let unknown = |error: &io::Error| {
-            tracing::warn!(%project, %error, "how a container ended is not known");
+            tracing::warn!(%project, %error, "cannot tell how a container ended");
         };
         waited.inspect_err(unknown).ok()
     }

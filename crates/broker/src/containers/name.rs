@@ -15,7 +15,7 @@ pub struct ImageName(String);
 /// A text that is no name of an image.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{name}` is no name for an image: it has 1 to {NAME_CHARS_MAX} small letters and digits, with \
+    "`{name}` is not a valid image name: use 1 to {NAME_CHARS_MAX} lowercase letters and digits, with \
      single `-` between them"
 )]
 pub struct ImageNameError {

@@ -188,7 +188,7 @@ impl Containers {
                 std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&made).map_err(
                     |error| {
                         let message =
-                            format!("the directory of a container cannot be made: {error}");
+                            format!("cannot create the directory of a container: {error}");
                         Error::new(ErrorKind::Internal, message).with_source(error)
                     },
                 )
@@ -199,7 +199,7 @@ impl Containers {
 
     async fn inside_program(&self) -> Result<Utf8PathBuf> {
         let Some(inside) = self.kernel.config.sessions.inside.clone() else {
-            let message = "there is nothing here that could wait in a container; name a `command`";
+            let message = "this daemon has no default program for containers; set `command`";
             return Err(Error::invalid_field("command", message));
         };
         self.kernel.blocking(move || inside.path().map_err(failure::internal)).await
@@ -256,13 +256,13 @@ impl Live {
     async fn end(&self, project: ProjectId) {
         self.stop.cancel();
         self.gone().await;
-        tracing::debug!(%project, "a container was stopped");
+        tracing::debug!(%project, "container stopped");
     }
 
     async fn gone(&self) {
         let mut over = self.over.clone();
         if over.wait_for(|over| *over).await.is_err() {
-            tracing::error!("the keeper of a container ended by itself");
+            tracing::error!("a container's supervisor ended unexpectedly");
         }
     }
 }
@@ -277,7 +277,7 @@ fn running(
         return Ok(live.info());
     }
     let message = format!(
-        "the container of {project} runs another command already; stop it first with \
+        "the container of {project} already runs another command; stop it first with \
          `container_stop`"
     );
     Err(Error::new(ErrorKind::Conflict, message))
@@ -285,14 +285,14 @@ fn running(
 
 pub(super) fn refused(project: ProjectId, refusal: Refusal) -> Error {
     let message = match refusal {
-        Refusal::Starting => format!("the container of {project} is just being started"),
+        Refusal::Starting => format!("the container of {project} is starting"),
         Refusal::Leaving => {
             let message = format!("{project} is being deleted");
             return Error::new(ErrorKind::Conflict, message);
         }
         Refusal::Full { max } => format!(
-            "{max} are running, and there may be no more at the same time \
-             (sandbox.containers_max); stop one with `container_stop`, or wait until one has ended"
+            "{max} are running, which is the limit (sandbox.containers_max); stop one with \
+             `container_stop`, or wait until one ends"
         ),
         Refusal::Closed => "the daemon is stopping".to_owned(),
     };
@@ -301,6 +301,6 @@ pub(super) fn refused(project: ProjectId, refusal: Refusal) -> Error {
 
 /// A box that could not be made.
 pub(super) fn not_started(error: &ringback_sandbox::StartError) -> Error {
-    let message = format!("the sandbox was not made: {}", failure::causes(error));
+    let message = format!("cannot create the sandbox: {}", failure::causes(error));
     Error::new(ErrorKind::ToolFailed, message).with_certainty(ringback_proto::Certainty::NotStarted)
 }

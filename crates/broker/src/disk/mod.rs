@@ -206,7 +206,7 @@ impl DiskGuard {
         let short = self.kernel.config.sessions.disk.shortage(space);
         let Some(short) = short else { return Ok(()) };
         let message = format!(
-            "no agent is started: the disk of {} {short}; delete what is not needed, such as old \
+            "cannot start an agent: the disk of {} {short}; delete what is not needed, such as old \
              workspaces",
             self.kernel.config.data_dir
         );
@@ -234,8 +234,8 @@ impl DiskGuard {
             return Ok(());
         }
         let message = format!(
-            "with it the session would have {} in its workspace, its home and stored content, more \
-             than the {} that it may (`sandbox.workspace`)",
+            "the session would use {} for its workspace, its home and stored content, over its limit \
+             of {} (`sandbox.workspace`)",
             space::shown(used),
             space::shown(max)
         );
@@ -247,7 +247,7 @@ impl DiskGuard {
         let Some(space) = self.space().await else { return Ok(()) };
         let left = Space { free: space.free.saturating_sub(bytes), ..space };
         let Some(short) = self.kernel.config.sessions.disk.shortage(left) else { return Ok(()) };
-        let message = format!("{} cannot be stored: then the disk {short}", space::shown(bytes));
+        let message = format!("cannot store {}: then the disk {short}", space::shown(bytes));
         Err(Error::new(ErrorKind::Busy, message).with_certainty(Certainty::NotStarted))
     }
 
@@ -279,7 +279,7 @@ impl DiskGuard {
         match looked.await {
             Ok(space) => Some(space),
             Err(error) => {
-                tracing::warn!(%error, "nobody knows how full the disk is");
+                tracing::warn!(%error, "cannot read how full the disk is");
                 None
             }
         }
@@ -335,8 +335,8 @@ impl DiskGuard {
         if let Some(max) = limits.workspace_bytes {
             for over in found.iter().filter(|found| found.usage.bytes > max) {
                 let why = format!(
-                    "what it has on the disk is {}, more than the {} that it may \
-                     (`sandbox.workspace`); delete files there before it goes on, or raise the limit",
+                    "it uses {} on the disk, over its limit of {} (`sandbox.workspace`); delete files \
+                     there before it continues, or raise the limit",
                     space::shown(over.usage.bytes),
                     space::shown(max)
                 );
@@ -348,7 +348,7 @@ impl DiskGuard {
                 Some(fastest) => {
                     let why = format!(
                         "the disk {short}, and it grew fastest, by {} and {} files; delete what is \
-                         not needed before it goes on",
+                         not needed before it continues",
                         space::shown(fastest.growth),
                         fastest.growth_inodes
                     );
@@ -356,7 +356,7 @@ impl DiskGuard {
                 }
                 None if is_told => {}
                 None => {
-                    tracing::warn!(%short, "the disk runs short, and nothing here is the reason");
+                    tracing::warn!(%short, "the disk runs short, but nothing here is the cause");
                 }
             }
             if space.free < NOTHING_LEFT {
@@ -405,9 +405,9 @@ impl DiskGuard {
         let found =
             lock(&self.watched).get(&id).map(|watched| (watched.writer, watched.ender.clone()));
         let Some((writer, ender)) = found else { return };
-        tracing::warn!(?writer, why, "a writer is ended for the disk's sake");
+        tracing::warn!(?writer, why, "stopping a writer to protect the disk");
         if let Writer::Agent(session) = writer {
-            let text = Some(format!("the agent is ended: {why}"));
+            let text = Some(format!("agent stopped: {why}"));
             self.conversations.say(session, SessionEventInfo { text, ..event("error") });
         }
         match ender {

@@ -125,11 +125,11 @@ impl fmt::Display for Shortage {
         match self {
             Self::Bytes { free, keep } => {
                 let (free, keep) = (shown(*free), shown(*keep));
-                write!(f, "has {free} left, and {keep} are kept free (`sandbox.keepFree`)")
+                write!(f, "has {free} left, but {keep} must stay free (`sandbox.keepFree`)")
             }
             Self::Inodes { free, keep } => write!(
                 f,
-                "has room for {free} more files, and {keep} are kept free \
+                "has room for {free} more files, but {keep} must stay free \
                  (`sandbox.keepFreeInodes`)"
             ),
         }

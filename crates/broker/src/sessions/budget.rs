@@ -176,7 +176,7 @@ impl Budgets {
         let parent = start.origin.parent();
         if let Some(parent) = parent.and_then(|parent| self.register.live(parent)) {
             if start.limits.is_some() {
-                let message = "a session that an agent starts spends from that agent's budget";
+                let message = "a session started by an agent spends from that agent's budget";
                 return Err(Error::invalid_field("limits", message));
             }
             let budget = Arc::clone(&parent.account.budget);
@@ -202,10 +202,7 @@ impl Budgets {
             ("limits.max_micro_usd", &max_micro_usd),
         ] {
             if *max == Some(0) {
-                return refused(
-                    field,
-                    "a limit of nothing allows nothing; leave it out".to_owned(),
-                );
+                return refused(field, "a limit of 0 allows nothing; leave it out".to_owned());
             }
         }
         if max_tokens.is_none() && max_micro_usd.is_none() {
@@ -216,8 +213,8 @@ impl Budgets {
             self.kernel.config.sessions.agents.get(agent).and_then(|it| it.provider.as_ref());
         let Some(provider) = provider else {
             let message = format!(
-                "the agent `{agent}` has no `provider`, so nobody counts what its model takes; give it \
-                 one, or limit its time"
+                "agent `{agent}` has no `provider`, so its model usage is not counted; configure a \
+                 provider, or limit its time"
             );
             return refused(field, message);
         };
@@ -231,8 +228,8 @@ impl Budgets {
             .is_some_and(|it| it.has_prices(provider));
         if max_micro_usd.is_some() && !has_prices {
             let message = format!(
-                "nobody knows what the models of `{provider}` cost; say so in the daemon's \
-                 configuration: `[providers.{provider}.prices.\"MODEL*\"]` with `input` and `output`"
+                "the models of `{provider}` have no prices; add them to the daemon's configuration: \
+                 `[providers.{provider}.prices.\"MODEL*\"]` with `input` and `output`"
             );
             return refused("limits.max_micro_usd", message);
         }
@@ -362,7 +359,7 @@ impl Budgets {
             // Somebody else was quicker.
             None => return Ok(false),
             Some(Answered::Unknown) => {
-                let message = format!("the answers to this are `{MORE}` and `{END}`");
+                let message = format!("answer with `{MORE}` or `{END}`");
                 return Err(Error::invalid_field("answer.option", message));
             }
             Some(Answered::More) => {
@@ -395,7 +392,7 @@ impl Budgets {
         };
         for live in stopped {
             if live.orders.try_send(Order::Abort).is_err() {
-                tracing::warn!(session = %budget.holder, "an agent at its limit cannot be told");
+                tracing::warn!(session = %budget.holder, "cannot stop an agent at its limit");
             }
         }
     }
@@ -421,7 +418,7 @@ impl Budgets {
         drop(self.kernel.tasks.spawn(async move {
             let record = Record::SessionSpent { id, spending: Box::new(spending) };
             if let Err(error) = kernel.commit_for_sure(&[record]).await {
-                tracing::error!(session = %id, %error, "what a session has spent is not stored");
+                tracing::error!(session = %id, %error, "cannot store a session's spending");
             }
         }));
     }
@@ -431,7 +428,7 @@ impl Budgets {
 fn asked(question: &Question, spent: &SpendingRecord) -> SessionEventInfo {
     let more = match question.limit {
         Limit::Tokens | Limit::Time | Limit::Usd => "as much again",
-        Limit::Prices => "go on, and leave out what has no price",
+        Limit::Prices => "continue, and do not count models without a price",
     };
     let choice = |id: &str, name: &str, kind: &str| PermissionChoice {
         id: id.to_owned(),
@@ -439,11 +436,11 @@ fn asked(question: &Question, spent: &SpendingRecord) -> SessionEventInfo {
         kind: kind.to_owned(),
     };
     let options =
-        vec![choice(MORE, more, "allow_once"), choice(END, "end its work", "reject_once")];
+        vec![choice(MORE, more, "allow_once"), choice(END, "stop the agent", "reject_once")];
     SessionEventInfo {
         request_id: Some(question.request_id.clone()),
-        tool_name: Some(format!("go on; it has used {}", said(question.limit, spent))),
-        text: Some(format!("{MORE}: {more}, {END}: end its work")),
+        tool_name: Some(format!("continue after {}", said(question.limit, spent))),
+        text: Some(format!("{MORE}: {more}, {END}: stop the agent")),
         options,
         ..event("permission_request")
     }
@@ -467,7 +464,7 @@ fn said(limit: Limit, spent: &SpendingRecord) -> String {
             format!("{about}{cost} of {} USD", limits.max_micro_usd.unwrap_or_default())
         }
         Limit::Prices => {
-            format!("{} tokens of models that have no price", usage.unpriced_tokens)
+            format!("{} tokens of models without a price", usage.unpriced_tokens)
         }
     }
 }

@@ -241,7 +241,7 @@ impl std::fmt::Display for ModelRequest {
             let about = if usage.estimated { "about " } else { "" };
             write!(f, ", {about}{input_tokens} tokens read, {output_tokens} written")?;
         }
-        write!(f, ", {bytes_up} bytes asked, {bytes_down} answered")
+        write!(f, ", {bytes_up} bytes sent, {bytes_down} received")
     }
 }
 

@@ -27,8 +27,7 @@ use crate::sessions::{Conversations, ELSEWHERE, Live, Origin, Register};
 use crate::sync::lock;
 
 /// Said where an agent is under way that was started without a network.
-const NEXT_START: &str =
-    "an agent that was started without a network learns of it at its next start";
+const NEXT_START: &str = "an agent started without a network gets one at its next start";
 
 /// Opens the door of a session to the network.
 pub trait NetworkDoor: Send + Sync + std::fmt::Debug {
@@ -102,8 +101,8 @@ impl NetworkOutcome {
     /// What the followers of a session are told of it.
     const fn told(self) -> Option<&'static str> {
         match self {
-            Self::HostRefused => Some("it is not allowed"),
-            Self::AddressRefused => Some("its address is not public, and not listed"),
+            Self::HostRefused => Some("not allowed"),
+            Self::AddressRefused => Some("its address is neither public nor listed"),
             Self::Passed
             | Self::Closed
             | Self::Idle
@@ -255,8 +254,7 @@ impl Networks {
     pub(super) fn open_doors(&self, holder: Holder<'_>) -> Result<Doors> {
         let relay = self.kernel.config.sessions.doors.relay.as_ref();
         let relay = relay.map(|relay| relay.open(self.broker()?, holder.id, holder.dir));
-        let relay =
-            relay.transpose().map_err(|error| not_made("the socket of a session", error))?;
+        let relay = relay.transpose().map_err(|error| not_made("a session's socket", error))?;
         let mut doors = Doors { _relay: relay.map(Socket), ..Doors::default() };
         self.adjust(&mut doors, holder)?;
         Ok(doors)
@@ -287,9 +285,9 @@ impl Networks {
                     Some(models) => {
                         self.broker().and_then(|broker| models.open(broker, id, dir, model))
                     }
-                    None => Err(std::io::Error::other("this daemon has no models")),
+                    None => Err(std::io::Error::other("this daemon has no model proxy")),
                 };
-                let what = format!("the door of the agent `{agent}` to the model `{model}`");
+                let what = format!("the model proxy of agent `{agent}` for `{model}`");
                 doors.model = Some(Socket(opened.map_err(|error| not_made(&what, error))?));
             }
         }
@@ -301,10 +299,10 @@ impl Networks {
                     Some(networks) => self.broker().and_then(|broker| {
                         networks.open(broker, id, dir, reach.policy.subscribe())
                     }),
-                    None => Err(std::io::Error::other("this daemon has no door to the network")),
+                    None => Err(std::io::Error::other("this daemon has no network proxy")),
                 };
                 let opened =
-                    opened.map_err(|error| not_made("the door of a session to the network", error));
+                    opened.map_err(|error| not_made("the network proxy of a session", error));
                 doors.network = Some(Socket(opened?));
             }
         }
@@ -322,7 +320,7 @@ impl Networks {
         let record = self.register.visible_session(principal, id).await?;
         may_hold_back(principal, record.owner)?;
         let live = self.register.live(id).ok_or_else(|| {
-            let message = format!("session {id} is not live; a message continues it first");
+            let message = format!("session {id} is not live; send it a message to continue it");
             Error::new(ErrorKind::Conflict, message)
         })?;
         let Some(reach) = &live.reach else {
@@ -330,8 +328,7 @@ impl Networks {
             return Ok(record);
         };
         let changing = reach.changing.try_acquire();
-        let changing =
-            changing.map_err(|_| Error::busy("the changes of this session's network"))?;
+        let changing = changing.map_err(|_| Error::busy("changing this session's network"))?;
         let before = reach.policy();
         let stored = [Record::SessionNetwork { id, network: policy.clone() }];
         if is_within(&policy, &before) {
@@ -415,14 +412,14 @@ pub(crate) fn check_network(policy: &NetworkPolicy) -> Result<()> {
 fn check_unconfined(agent: &str, said: Option<&NetworkPolicy>) -> Result<()> {
     let Some(said) = said else { return Ok(()) };
     let message = if agent == ELSEWHERE {
-        "an agent that runs elsewhere has the network of its own machine; leave `network` out"
+        "an agent that runs elsewhere uses the network of its own machine; leave `network` out"
             .to_owned()
     } else if said.mode == NetworkMode::Full {
         return Ok(());
     } else {
         format!(
-            "the agent `{agent}` is not confined here and can reach everything: `{}` cannot be \
-             kept; confine agents with `sandbox.backend = \"auto\"`, or say `full`",
+            "agent `{agent}` is not confined here and can reach everything, so `{}` cannot be \
+             enforced; set `sandbox.backend = \"auto\"`, or use `full`",
             said.mode
         )
     };

@@ -110,11 +110,11 @@ impl Broker {
         // One that is being ended still has its parts, but it is over for whoever comes now.
         let is_live = self.session_view(session).is_some_and(|view| view.status.is_live());
         let live = self.0.register.live(session).filter(|_| is_live).ok_or_else(|| {
-            let message = format!("there is no session {session} here: it has ended");
+            let message = format!("session {session} is not live: it has ended");
             Error::new(ErrorKind::NotFound, message)
         })?;
         let ended = live.bearer.check(secret).ok_or_else(|| {
-            let message = "this is not the token of this session's URL";
+            let message = "invalid token for this session's URL";
             Error::new(ErrorKind::Unauthenticated, message)
         })?;
         lock(&self.0.register.table).touch(self.0.kernel.now(), session);

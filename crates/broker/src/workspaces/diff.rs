@@ -61,7 +61,7 @@ pub(crate) fn compare(
     let mut compared = Compared { skipped: told(&skipped), ..Compared::default() };
     for path in paths {
         if stop.is_cancelled() {
-            return Err(Error::cancelled("the comparison was told to stop"));
+            return Err(Error::cancelled("the comparison was stopped"));
         }
         let (before, after) = (start.files.get(path), now.remove(path));
         compared.add(tree, start, path, before, after.as_ref())?;
@@ -136,7 +136,7 @@ impl Compared {
             (Some(_), None) => ChangeKind::Removed,
         };
         if self.changes.len() == CHANGES_MAX {
-            let message = format!("more than {CHANGES_MAX} files changed; look at one directory");
+            let message = format!("more than {CHANGES_MAX} files changed; compare one directory");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         self.show(path, (&old, || start.content_of(before)), (&new, || content(tree, after)))?;

@@ -33,7 +33,7 @@ impl Ignored {
             let mut builder = GitignoreBuilder::new(dir);
             for line in String::from_utf8_lossy(&bytes).lines() {
                 if let Err(error) = builder.add_line(None, line) {
-                    tracing::debug!(%error, "a rule of a workspace's .gitignore makes no sense");
+                    tracing::debug!(%error, "skipping an invalid rule in a workspace's .gitignore");
                 }
             }
             rules.extend(builder.build().map(|built| (dir.to_owned(), built)));

@@ -54,14 +54,14 @@ impl Workspaces {
     pub(crate) fn start_of(&self, workspace: WorkspaceId) -> Result<Start> {
         let starts = Starts::of(&self.kernel, workspace);
         if let Ok(why) = fs::read_to_string(&starts.refusal) {
-            let message = format!("how {workspace} was at its start is not known: then {why}");
+            let message = format!("the initial state of {workspace} was not recorded: {why}");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         match Start::open(&starts.archive) {
             Ok(start) => Ok(start),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let message = format!(
-                    "no agent was started in {workspace} yet, so there is nothing to compare with"
+                    "no agent has started in {workspace} yet, so there is nothing to compare with"
                 );
                 Err(Error::new(ErrorKind::NotFound, message))
             }

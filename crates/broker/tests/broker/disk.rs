@@ -46,7 +46,7 @@ fn used(path: &std::path::Path) -> u64 {
 }
 
 fn is_ended(event: &SessionEventInfo) -> bool {
-    event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent is ended"))
+    event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent stopped: "))
 }
 
 /// Rule: an agent whose workspace has more than it may is ended, and told why; a message goes on once

@@ -253,7 +253,7 @@ fn waiting(
 }
 
 fn is_ended(event: &SessionEventInfo) -> bool {
-    event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent is ended"))
+    event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent stopped: "))
 }
 
 /// Rule: files run out as bytes do: who makes them is ended, and none is started.

@@ -164,7 +164,7 @@ impl Conversations {
                 written.map_err(|error| failure::causes(&error))
             });
         if let Err(error) = written {
-            tracing::error!(session = %ring, index, error, "an event is missing in the journal");
+            tracing::error!(session = %ring, index, error, "cannot write an event to the journal");
         }
     }
 
@@ -303,7 +303,7 @@ impl Conversations {
         let since = match request.since_index {
             None | Some(-1) => None,
             Some(index) => Some(u64::try_from(index).map_err(|_| {
-                Error::invalid_field("since_index", "`since_index` is -1 or an index")
+                Error::invalid_field("since_index", "`since_index` must be -1 or an index")
             })?),
         };
         let limit = request.max_events.unwrap_or(EVENTS_DEFAULT).clamp(1, EVENTS_MAX) as usize;
@@ -335,7 +335,7 @@ struct Journaled {
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::internal("journal", "a session's journal cannot be used").with_source(error)
+    Error::internal("journal", "cannot use a session's journal").with_source(error)
 }
 
 fn numbered(said: &Said<SessionEventInfo>) -> SessionEventInfo {

@@ -37,7 +37,7 @@ pub(in crate::sessions) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> 
         AgentEvent::Log { text } => said("log", text),
         AgentEvent::Error { text } => said("error", text),
         AgentEvent::AgentGarbage { lines, sample } => {
-            said("agent_garbage", format!("{lines} lines that make no sense, the first: {sample}"))
+            said("agent_garbage", format!("{lines} unreadable lines, the first: {sample}"))
         }
         AgentEvent::Done => event("completion"),
         AgentEvent::Completion { stop, usage } => {
@@ -54,7 +54,7 @@ pub(in crate::sessions) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> 
             let how = match (code, signal) {
                 (Some(code), _) => format!("with code {code}"),
                 (None, Some(signal)) => format!("by signal {signal}"),
-                (None, None) => "without telling how".to_owned(),
+                (None, None) => "for an unknown reason".to_owned(),
             };
             said("error", format!("the agent ended {how}\n{}", stderr.trim_end()))
         }

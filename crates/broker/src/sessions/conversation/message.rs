@@ -48,14 +48,14 @@ pub(crate) fn offered(
             Offered::Server(server)
         }
         (Some(_), Some(_)) => {
-            let message = "a caller has `caller_tools` or is a `caller_server`, not both";
+            let message = "set either `caller_tools` or `caller_server`, not both";
             return Err(Error::invalid_field("caller_server", message));
         }
     };
     // Who calls back is whoever started the tree of sessions, not an agent in it.
     policy::no_agent(principal, "offering tools to a session")?;
     let caller_id = caller_id.ok_or_else(|| {
-        let message = "say who offers the tools: their names begin with your `caller_id`";
+        let message = "set `caller_id`: the names of the tools start with it";
         Error::invalid_field("caller_id", message)
     })?;
     Ok(Some(Offer { caller_id, what }))
@@ -99,7 +99,7 @@ impl Sessions {
             }
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
             (None, None) => {
-                let message = "name a session, or a project to start one in";
+                let message = "set `session_id`, or `project_id` to start a session";
                 return Err(Error::invalid_field("project_id", message));
             }
         };
@@ -127,11 +127,11 @@ impl Sessions {
     ) -> Result<SessionMessagedResponse> {
         let SessionMessageRequest { session_id, message, answer, abort, .. } = request;
         let Some(session) = session_id else {
-            let message = "`answer` and `abort` are for a session: name it in `session_id`";
+            let message = "`answer` and `abort` need a `session_id`";
             return Err(Error::invalid_field("session_id", message));
         };
         if !message.is_empty() || (abort && answer.is_some()) {
-            let message = "an answer, an abort and a message are sent one by one";
+            let message = "send only one of `message`, `answer` and `abort`";
             return Err(Error::invalid_field("message", message));
         }
         let record = self.register.visible_session(principal, session).await?;
@@ -140,13 +140,13 @@ impl Sessions {
             None => policy::may_hold_back(principal, record.owner)?,
         }
         let live = self.register.live(session).ok_or_else(|| {
-            let message = format!("session {session} has no agent under way");
+            let message = format!("session {session} has no running agent");
             Error::new(ErrorKind::Conflict, message)
         })?;
         let last = lock(&self.register.table).last_index(session);
         let pass = |order| match live.orders.try_send(order) {
             Ok(()) => Ok(()),
-            Err(_) => Err(Error::busy("the queue of messages of this session")),
+            Err(_) => Err(Error::busy("the message queue of this session")),
         };
         match answer {
             Some(answer) => {
@@ -339,7 +339,7 @@ impl Sessions {
         self.conversations.say(place.id, SessionEventInfo { role, text, ..event("message") });
         if live.orders.try_send(Order::Message(message, attached)).is_err() {
             lock(&self.register.table).end_turn(self.kernel.now(), place.id);
-            return Err(Error::busy("the queue of messages of this session"));
+            return Err(Error::busy("the message queue of this session"));
         }
         Ok(SessionMessagedResponse {
             session_id: place.id,
@@ -369,7 +369,7 @@ fn check_no_network(request: &SessionMessageRequest) -> Result<()> {
         return Ok(());
     }
     let message =
-        "the session is there already, and keeps its network; `session_network` changes it";
+        "the session already exists and keeps its network; change it with `session_network`";
     Err(Error::invalid_field("network", message))
 }
 
@@ -379,7 +379,7 @@ fn check_no_limits(request: &SessionMessageRequest) -> Result<()> {
         return Ok(());
     }
     let message =
-        "the session is there already, and keeps its limits; they are raised by who is asked";
+        "the session already exists and keeps its limits; raise one when the session asks at it";
     Err(Error::invalid_field("limits", message))
 }
 
@@ -411,11 +411,11 @@ fn check_message(message: &str, attachments: &[Attachment]) -> Result<()> {
         let limit = MESSAGE_BYTES_MAX >> 20;
         return Err(Error::invalid_field(
             "message",
-            format!("`message` has 1 byte to {limit} MiB"),
+            format!("`message` must have 1 byte to {limit} MiB"),
         ));
     }
     if attachments.len() > ATTACHMENTS_MAX {
-        let message = format!("a message brings at most {ATTACHMENTS_MAX} files");
+        let message = format!("a message can have at most {ATTACHMENTS_MAX} files");
         return Err(Error::invalid_field("attachments", message));
     }
     for file in attachments {
@@ -425,7 +425,7 @@ fn check_message(message: &str, attachments: &[Attachment]) -> Result<()> {
             && !name.starts_with('.')
             && !name.chars().any(|c| c == '/' || c == '\\' || c.is_control());
         if !is_plain {
-            let message = "a `filename` is a plain name: no directories, no leading dot";
+            let message = "`filename` must be a plain name: no directories, no leading dot";
             return Err(Error::invalid_field("attachments", message));
         }
     }

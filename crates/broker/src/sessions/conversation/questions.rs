@@ -63,7 +63,7 @@ impl Questions {
         let PermissionAnswer { request_id, option } = answer;
         let Some(open) = self.find(session, request_id) else {
             let message = format!(
-                "there is no open question `{request_id}` in {session}: it was answered or taken back"
+                "question `{request_id}` in {session} is not open: it was answered or withdrawn"
             );
             return Err(Error::new(ErrorKind::Conflict, message));
         };
@@ -71,7 +71,7 @@ impl Questions {
         if let Some(option) = option.as_ref().filter(|id| !is_offered(id)) {
             let names: Vec<_> = open.options.iter().map(|it| it.id.as_str()).collect();
             let message = format!(
-                "`{option}` is no answer to `{request_id}`; there are {}",
+                "`{option}` is not an answer to `{request_id}`; choose one of {}",
                 names.join(", ")
             );
             return Err(Error::invalid_field("answer", message));

@@ -169,15 +169,15 @@ impl AgentCommand {
     fn not_here(&self, program: &str) -> String {
         let what_to_do = match &self.protocol {
             AgentProtocol::Preset(name) => format!(
-                "`ringback agents check {name}` says how to install it; where it is installed \
-                 already, say so: `command = [\"/path/to/{program}\"]`"
+                "`ringback agents check {name}` shows how to install it; if it is installed elsewhere, \
+                 set `command = [\"/path/to/{program}\"]`"
             ),
             AgentProtocol::Lines | AgentProtocol::Acp | AgentProtocol::OneShot => {
-                "say where it is in the `command` of the agent".to_owned()
+                "set its path in the agent's `command`".to_owned()
             }
         };
-        let place = if program.contains('/') { "there is" } else { "the daemon's PATH has" };
-        format!("{place} no program `{program}`; {what_to_do}")
+        let place = if program.contains('/') { "" } else { " in the daemon's PATH" };
+        format!("program `{program}` not found{place}; {what_to_do}")
     }
 
     /// With the program in front that makes its doors reachable by addresses, if it has some.
@@ -225,7 +225,7 @@ impl AgentCommand {
         permissions: &Answers,
         conversation: Option<String>,
     ) -> Result<Started, String> {
-        let preset = preset(name).ok_or_else(|| format!("there is no preset `{name}`"))?;
+        let preset = preset(name).ok_or_else(|| format!("unknown preset `{name}`"))?;
         let server = place.server();
         let door = self.provider.as_ref().map(|_| ModelDoor {
             url: MODEL.to_owned(),

@@ -70,12 +70,12 @@ impl Sessions {
         let mut over = live.over.clone();
         drop(live.orders.send(Order::End).await);
         if over.wait_for(|over| *over).await.is_err() {
-            tracing::error!(session = %id, "the keeper of a session ended by itself");
+            tracing::error!(session = %id, "a session's supervisor ended unexpectedly");
         }
         let dir = live.dir.clone();
         let removed = self.kernel.blocking(move || remove(&dir));
         if let Err(error) = removed.await {
-            tracing::warn!(session = %id, %error, "the directory of a session is left");
+            tracing::warn!(session = %id, %error, "cannot remove a session's directory");
         }
         key
     }
@@ -88,9 +88,9 @@ impl Sessions {
             let ended = lock(&self.register.table).end(session, state);
             let sessions = Arc::clone(self);
             drop(self.kernel.tasks.spawn(async move {
-                let why = "it had nothing to do for too long";
+                let why = "idle for too long";
                 if let Err(error) = sessions.end_these(ended, state, why).await {
-                    tracing::error!(%session, %error, "the end of an idle session is not stored");
+                    tracing::error!(%session, %error, "cannot store the end of an idle session");
                 }
             }));
         }
@@ -106,14 +106,14 @@ impl Sessions {
                 self.kernel.tasks.spawn(async move {
                     let ended = sessions.end_session(session, SessionState::Ended, why).await;
                     if let Err(error) = ended {
-                        tracing::error!(%session, %error, "a session could not be ended");
+                        tracing::error!(%session, %error, "cannot end a session");
                     }
                 })
             })
             .collect();
         for one in ending {
             if let Err(error) = one.await {
-                tracing::error!(%error, "the end of a session broke off");
+                tracing::error!(%error, "the end of a session was interrupted");
             }
         }
     }
@@ -124,7 +124,7 @@ impl Sessions {
         for session in live {
             let why = "the daemon stopped";
             if let Err(error) = self.end_session(session, SessionState::Interrupted, why).await {
-                tracing::error!(%session, %error, "a session could not be interrupted");
+                tracing::error!(%session, %error, "cannot interrupt a session");
             }
         }
     }
@@ -148,11 +148,12 @@ impl Sessions {
             let index = match self.conversations.next_journaled(id) {
                 Ok(index) => index,
                 Err(error) => {
-                    tracing::error!(session = %id, %error, "that it was interrupted is not journaled");
+                    tracing::error!(session = %id, %error, "cannot journal an interruption");
                     continue;
                 }
             };
-            let text = "the daemon was restarted; a message continues the session".to_owned();
+            let text =
+                "the daemon was restarted; send a message to continue the session".to_owned();
             let event = SessionEventInfo {
                 session_id: id,
                 at_ms: at,

@@ -186,7 +186,7 @@ impl Keeper {
         let refused = match passed {
             Some(Ok(())) => return,
             Some(Err(error)) => error.to_string(),
-            None => "there is no agent under way that could be told".to_owned(),
+            None => "no agent is running".to_owned(),
         };
         self.say(SessionEventInfo { text: Some(refused), ..event("log") });
     }
@@ -194,7 +194,7 @@ impl Keeper {
     async fn start(&mut self) -> Result<Running, String> {
         let settings = &self.sessions.kernel.config.sessions;
         let usual = settings.agents.get(&self.agent).cloned();
-        let usual = usual.ok_or_else(|| format!("there is no agent `{}`", self.agent))?;
+        let usual = usual.ok_or_else(|| format!("unknown agent `{}`", self.agent))?;
         self.sessions.disk.check_disk().await.map_err(|error| error.to_string())?;
         let has_network = self.has_network();
         let is_wanted = usual.wants_inside(settings.inside.is_some(), has_network);
@@ -234,7 +234,7 @@ impl Keeper {
         loop {
             let project = self.sessions.kernel.read(move |store| store.project(id)).await;
             let project = project.map_err(|error| error.to_string())?;
-            let project = project.ok_or_else(|| format!("there is no project {id} any more"))?;
+            let project = project.ok_or_else(|| format!("project {id} no longer exists"))?;
             let policy = self.sessions.policy_for(project.permissions.as_ref(), &self.agent);
             let policy = policy.map_err(|error| causes(&error))?;
             let overall = policy.overall();
@@ -267,7 +267,7 @@ impl Keeper {
     async fn prepare(&self, wants_inside: bool) -> ringback_proto::Result<Option<Utf8PathBuf>> {
         let inside = self.sessions.kernel.config.sessions.inside.clone().filter(|_| wants_inside);
         if wants_inside && inside.is_none() {
-            let message = format!("there is no program that `{INSIDE}` could stand for");
+            let message = format!("this daemon has no program for `{INSIDE}`");
             return Err(Error::new(ErrorKind::Internal, message));
         }
         let remember = self.sessions.workspaces.remember_start(self.place.workspace);
@@ -275,7 +275,7 @@ impl Keeper {
             remember()?;
             let path = inside.map(|inside| inside.path()).transpose();
             path.map_err(|error| {
-                let message = format!("the program inside cannot be written: {error}");
+                let message = format!("cannot write the program for `{INSIDE}`: {error}");
                 Error::new(ErrorKind::Internal, message).with_source(error)
             })
         };
@@ -378,7 +378,7 @@ impl Keeper {
         let at = self.sessions.kernel.now().unix;
         let changed = Record::SessionChanged { id: self.place.id, state, at };
         if let Err(error) = self.sessions.kernel.commit_or_later(vec![changed]).await {
-            tracing::error!(session = %self.place.id, %error, "a session's state is not stored");
+            tracing::error!(session = %self.place.id, %error, "cannot store a session's state");
         }
     }
 }

@@ -43,7 +43,7 @@ impl Sessions {
         };
         if let Some(ttl_ms) = ttl_ms {
             if ttl_ms > self.kernel.config.sessions.limits_of(&project.limits).idle_ms {
-                may_loosen(principal, "a time above the project's own")?;
+                may_loosen(principal, "a `ttl_ms` above the project's own")?;
             }
             project.limits.idle_ms = Some(ttl_ms);
         }
@@ -61,7 +61,7 @@ impl Sessions {
         let session = self.start_session(start).await?.id;
         let opened = self.equip_elsewhere(principal, session, offer).await;
         if opened.is_err() {
-            self.end_session(session, SessionState::Failed, "it could not be opened").await?;
+            self.end_session(session, SessionState::Failed, "opening it failed").await?;
         }
         opened
     }
@@ -100,7 +100,7 @@ impl Sessions {
     /// The principal's own project for sessions that name none, made when it is first needed.
     async fn project_elsewhere(&self, principal: &Arc<Principal>) -> Result<ProjectRecord> {
         if let Target::Projects(_) = &principal.target {
-            let message = "name the project: this token is for some projects only";
+            let message = "set `project_id`: this token is limited to some projects";
             return Err(Error::invalid_field("project_id", message));
         }
         let owner = principal.id;

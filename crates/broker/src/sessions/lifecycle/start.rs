@@ -138,13 +138,13 @@ impl Sessions {
         let how = match preset(agent) {
             Some(_) => format!(
                 "add `[sessions.agents.{agent}]` with `preset = \"{agent}\"` to the configuration and \
-                 restart the daemon; `ringback agents check {agent}` says what else it needs"
+                 restart the daemon; `ringback agents check {agent}` shows what else it needs"
             ),
-            None => "`ringback agents list` shows agents that need no more than a name".to_owned(),
+            None => "`ringback agents list` shows agents that need only a name".to_owned(),
         };
         let message = format!(
-            "there is no agent `{agent}`; the configuration has {}, and `{ELSEWHERE}` is one that \
-             runs at the session's URL; {how}",
+            "unknown agent `{agent}`; the configuration has {}, and `{ELSEWHERE}` is for an agent \
+             that connects to the session's URL; {how}",
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         );
         Err(Error::invalid_field("agent", message))
@@ -222,7 +222,7 @@ impl Sessions {
             removed = self.workspaces.remove_workspace_dirs(workspace).await.and(removed);
         }
         if let Err(error) = removed {
-            tracing::warn!(%error, "a directory of a session that was not started is left");
+            tracing::warn!(%error, "cannot remove a directory of a session that failed to start");
         }
     }
 
@@ -293,6 +293,6 @@ pub(in crate::sessions) fn private_dir(path: &Utf8Path) -> std::io::Result<()> {
 }
 
 pub(in crate::sessions) fn not_made(what: &str, error: std::io::Error) -> Error {
-    let message = format!("{what} cannot be made: {error}");
+    let message = format!("cannot create {what}: {error}");
     Error::new(ErrorKind::Internal, message).with_source(error)
 }

@@ -39,7 +39,7 @@ use crate::workspaces::Workspaces;
 const LIST_WAIT: Duration = Duration::from_secs(10);
 /// Said of a server that does not answer, where it is in a sandbox.
 const CONFINED: &str = "; it runs in a sandbox with an empty home, without the session's workspace \
-    and without a network, unless its `workspace` and `network` say otherwise";
+    and without a network, unless its `workspace` and `network` grant them";
 /// Words of a command, and names of its environment.
 const WORDS_MAX: usize = 256;
 
@@ -152,7 +152,8 @@ impl Offers {
         let live = self.register.live(place.root);
         let live = live.ok_or_else(|| Error::not_found("session", place.root))?;
         if let Some(before) = lock(&live.servers).get(&caller_id) {
-            let message = format!("`{caller_id}` is another server in this session");
+            let message =
+                format!("`{caller_id}` is already a different tool server in this session");
             let is_same = *before == named;
             return is_same.then_some(()).ok_or_else(|| Error::new(ErrorKind::Conflict, message));
         }
@@ -218,15 +219,16 @@ pub(in crate::sessions) fn check_server(principal: &Principal, named: &CallerSer
     match sight(principal) {
         Sight::All => {}
         Sight::Own { .. } => {
-            return Err(Error::forbidden("naming a server to run", "a token of level admin"));
+            return Err(Error::forbidden("naming a tool server", "a token with scope `admin`"));
         }
     }
     if named.command.contains('/') && !named.command.starts_with('/') {
-        let message = "`command` is the name of a program, or a path that begins with `/`";
+        let message = "`command` must be a program name or an absolute path";
         return Err(Error::invalid_field("caller_server", message));
     }
     if named.command.is_empty() || named.args.len() + named.env.len() > WORDS_MAX {
-        let message = format!("a `command`, and at most {WORDS_MAX} `args` and `env`");
+        let message =
+            format!("`command` must be set, with at most {WORDS_MAX} `args` and `env` in total");
         return Err(Error::invalid_field("caller_server", message));
     }
     Ok(())
@@ -265,7 +267,7 @@ impl Served {
             };
             if let Err(error) = done {
                 let (session, caller_id) = (self.root, &self.caller_id);
-                tracing::warn!(%session, caller_id, %error, "a server of tools is lost");
+                tracing::warn!(%session, caller_id, %error, "lost a tool server");
                 let Self { server, stream, belongings, .. } = self;
                 drop((stream, server));
                 return belongings.gone().await;
@@ -316,7 +318,7 @@ impl Served {
                 let declared = self.offers.declare(principal, self.root, caller_id, tools(listed));
                 if let Err(error) = declared {
                     let session = self.root;
-                    tracing::warn!(%session, caller_id, %error, "tools of a server are not taken");
+                    tracing::warn!(%session, caller_id, %error, "rejecting a tool server's tools");
                 }
             }
         }

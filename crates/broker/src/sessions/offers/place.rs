@@ -110,7 +110,7 @@ impl Own {
             removed.into_iter().collect::<Result<()>>()
         });
         if let Err(error) = removed.await {
-            tracing::warn!(%error, "a directory of a server of tools is left until the next start");
+            tracing::warn!(%error, "cannot remove a tool server's directory before the next start");
         }
     }
 }
@@ -136,8 +136,9 @@ impl Offers {
         let own = Own { dirs, watch, end, hold: None, door: None };
         let mut belongings = Belongings { kernel: Arc::clone(&self.kernel), own: Some(own) };
         let made = home.clone();
-        let make =
-            move || private_dir(&made).map_err(|error| not_made("the home of a server", error));
+        let make = move || {
+            private_dir(&made).map_err(|error| not_made("the home of a tool server", error))
+        };
         self.kernel.blocking(make).await?;
         let launched = match confiner {
             None => self.launch_plain(place, named, &home).await,
@@ -158,7 +159,7 @@ impl Offers {
         let dir = self.server_homes();
         let removed = self.kernel.blocking(move || workspaces::remove(&dir));
         if let Err(error) = removed.await {
-            tracing::warn!(%error, "the homes of servers of an earlier run are left");
+            tracing::warn!(%error, "cannot remove the tool server homes of an earlier run");
         }
     }
 
@@ -198,7 +199,7 @@ impl Offers {
         let id = place.project;
         let project = self.kernel.read(move |store| store.project(id)).await?;
         let project = project.ok_or_else(|| Error::not_found("project", id))?;
-        let boxes = self.sandboxes.boxes("a server of tools").await?;
+        let boxes = self.sandboxes.boxes("a tool server").await?;
         self.sandboxes.check_boxes(&project).await?;
         let image = self.images.image_of_sessions(&project).await?;
         let inner = [places::HOME, places::WORKSPACE].map(Utf8Path::new);
@@ -265,7 +266,7 @@ impl Offers {
             Ok(programs.find(&command))
         };
         let installed = self.kernel.blocking(find).await?;
-        let installed = installed.ok_or_else(|| unusable(named, "there is no such program"))?;
+        let installed = installed.ok_or_else(|| unusable(named, "program not found"))?;
         let dir = installed.interpreter_dir.as_ref();
         let path = dir.map_or_else(|| PATH.to_owned(), |dir| format!("{}:{PATH}", dir.display()));
         let own = [("PATH", path.as_str()), ("HOME", home.as_str()), ("LANG", "C.UTF-8")];
@@ -273,7 +274,7 @@ impl Offers {
             own.map(|(name, value)| (name.into(), value.into())).into();
         for name in &named.env {
             let value = std::env::var_os(name).ok_or_else(|| {
-                let message = format!("the daemon's environment has no `{name}`");
+                let message = format!("`{name}` is not set in the daemon's environment");
                 Error::invalid_field("caller_server", message)
             })?;
             env.insert(name.into(), value);
@@ -292,25 +293,26 @@ impl Offers {
         let network = named.network.clone().filter(|network| network.mode.has_door());
         let (Some(network), Some(own)) = (network, &mut belongings.own) else { return Ok(None) };
         let no_door =
-            |why: &str| not_made("the door of a server to the network", std::io::Error::other(why));
+            |why: &str| not_made("the network proxy of a tool server", std::io::Error::other(why));
         let inside = self.kernel.config.sessions.inside.clone();
-        let inside = inside.ok_or_else(|| no_door("there is no program that could reach it"))?;
+        let inside = inside.ok_or_else(|| no_door("this daemon has no program that reaches it"))?;
         let networks = self.kernel.config.sessions.doors.network.as_ref();
-        let networks = networks.ok_or_else(|| no_door("this daemon has none"))?;
+        let networks = networks.ok_or_else(|| no_door("this daemon has no network proxy"))?;
         let dir = self.kernel.config.sessions.run_dir.join("s").join(self.random_name());
         own.dirs.push(dir.clone());
         let made = dir.clone();
         let prepare = move || {
             private_dir(&made)
                 .and_then(|()| inside.path())
-                .map_err(|error| not_made("the door of a server to the network", error))
+                .map_err(|error| not_made("the network proxy of a tool server", error))
         };
         let inside = self.kernel.blocking(prepare).await?;
         let (policy, asked) = watch::channel(Arc::new(network));
-        let broker = self.rooms.upgrade().map(Broker).ok_or_else(|| no_door("it has stopped"))?;
+        let broker =
+            self.rooms.upgrade().map(Broker).ok_or_else(|| no_door("the daemon has stopped"))?;
         let socket = networks.open(broker, place.root, &dir, asked);
         let socket =
-            socket.map_err(|error| not_made("the door of a server to the network", error))?;
+            socket.map_err(|error| not_made("the network proxy of a tool server", error))?;
         own.door = Some(Door { _socket: Socket(socket), _policy: policy });
         Ok(Some((dir, inside)))
     }
@@ -334,8 +336,8 @@ fn filled(arg: &str, access: ServerWorkspace, workspace: &Utf8Path) -> Result<Os
     match access {
         ServerWorkspace::None if arg.contains(WORKSPACE) => {
             let message = format!(
-                "`{WORKSPACE}` is in its `args`, and it has no workspace; say `\"workspace\": \
-                 \"read\"` or `\"write\"`"
+                "`args` contain `{WORKSPACE}`, but the tool server has no workspace; set \
+                 `\"workspace\": \"read\"` or `\"write\"`"
             );
             Err(Error::invalid_field("caller_server", message))
         }
@@ -350,23 +352,23 @@ fn filled(arg: &str, access: ServerWorkspace, workspace: &Utf8Path) -> Result<Os
 fn check_unconfined(named: &CallerServer) -> Result<()> {
     let cannot_be_kept = |what: &str, instead: &str| {
         let message = format!(
-            "nothing confines programs here (sandbox.backend = \"none\"), so {what} cannot be kept; \
-             confine them with `sandbox.backend = \"auto\"`, or say `{instead}`"
+            "programs are not confined here (sandbox.backend = \"none\"), so {what} cannot be \
+             enforced; set `sandbox.backend = \"auto\"`, or use `{instead}`"
         );
         Err(Error::invalid_field("caller_server", message))
     };
     if named.workspace == ServerWorkspace::Read {
-        return cannot_be_kept("a workspace that is only read", "\"workspace\": \"write\"");
+        return cannot_be_kept("a read-only workspace", "\"workspace\": \"write\"");
     }
     match &named.network {
         Some(network) if network.mode != NetworkMode::Full => {
-            cannot_be_kept(&format!("the network `{}`", network.mode), "\"mode\": \"full\"")
+            cannot_be_kept(&format!("network mode `{}`", network.mode), "\"mode\": \"full\"")
         }
         Some(_) | None => Ok(()),
     }
 }
 
 pub(super) fn unusable(named: &CallerServer, why: &str) -> Error {
-    let message = format!("`{}` cannot be used as a server of tools: {why}", named.command);
+    let message = format!("`{}` cannot be used as a tool server: {why}", named.command);
     Error::invalid_field("caller_server", message)
 }
