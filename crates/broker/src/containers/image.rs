@@ -1,4 +1,4 @@
-//! Images: which one a project has, whether it is there, and how it is built anew.
+//! Images: which one a project uses, whether it exists, and rebuilding it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -20,11 +20,11 @@ use crate::kernel::Kernel;
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
-/// Characters of an image as the engine knows it.
+/// Maximum length of an image reference.
 const REFERENCE_CHARS_MAX: usize = 255;
-/// Lines of a log between the engine and the caller's stream: a slow reader slows the build.
+/// Log lines between the engine and the caller's stream: a slow reader slows the build.
 const LOG_LINES_MAX: usize = 64;
-/// Lines of a log that say why a build failed.
+/// Last log lines in the error about a failed build.
 const LAST_LINES_MAX: usize = 20;
 
 /// An image that is being built.
@@ -48,7 +48,7 @@ impl Images {
         Self { kernel, workspaces, sandboxes, builds: Mutex::default() }
     }
 
-    /// The image that somebody wants for a project.
+    /// Checks the image that a principal wants for a project.
     pub(crate) async fn wanted_image(
         &self,
         principal: &Principal,
@@ -73,7 +73,7 @@ impl Images {
         Ok(ProjectImage::Reference(image.to_owned()))
     }
 
-    /// Refuses a project whose image cannot be had here, before anything is made for it.
+    /// Refuses a project whose image is not available, before anything is created for it.
     pub(crate) async fn check_image(&self, project: &ProjectRecord) -> Result<()> {
         if project.image.is_some() {
             let boxes = self.sandboxes.boxes("an image").await?;
@@ -82,7 +82,7 @@ impl Images {
         Ok(())
     }
 
-    /// What the engine knows the image of the sessions of a project by, if they have one of their own.
+    /// Returns the engine's name of the image for a project's sessions, if the project has one.
     pub(crate) async fn image_of_sessions(
         &self,
         project: &ProjectRecord,
@@ -93,7 +93,7 @@ impl Images {
         self.image_tag(&self.sandboxes.boxes("an image").await?, project)
     }
 
-    /// What the engine knows the image of a project by, if it has one of its own; it is there.
+    /// Returns the engine's name of a project's image, if it has one. The image exists.
     pub(crate) async fn ready_image(
         &self,
         boxes: &Boxes,
@@ -117,7 +117,7 @@ impl Images {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
-    /// What the engine knows the image of a project by, if it has one of its own.
+    /// Returns the engine's name of a project's image, if it has one.
     fn image_tag(&self, boxes: &Boxes, project: &ProjectRecord) -> Result<Option<String>> {
         let Some(image) = &project.image else { return Ok(None) };
         check_images(boxes, image.as_str())?;
@@ -143,7 +143,7 @@ impl Images {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
-    /// Which image to build, if this principal may.
+    /// Returns the image to build, if this principal may build it.
     async fn named_image(
         &self,
         principal: &Principal,
@@ -183,10 +183,10 @@ impl Images {
         }
     }
 
-    /// Builds an image anew, and sends the lines of its log. One build of an image at a time.
+    /// Rebuilds an image, and sends the lines of its log. One build per image at a time.
     ///
     /// # Cancel safety
-    /// The build is ended.
+    /// Dropping the future ends the build.
     pub(crate) async fn rebuild_image(
         &self,
         ctx: &Context,
@@ -236,7 +236,7 @@ async fn tell(ctx: &Context, last: &mut VecDeque<String>, line: String) {
     ctx.send(StreamChunk::LogLine { level: LogLevel::Info, message: line }).await;
 }
 
-/// Whoever did not follow the build learns here why it failed.
+/// Returns the error of a failed build, with the end of its log for callers without the stream.
 fn not_built(tag: &str, error: &BuildError, last: &VecDeque<String>) -> Error {
     let mut message = format!("cannot build `{tag}`: {}", failure::causes(error));
     if !last.is_empty() {
@@ -252,7 +252,7 @@ fn failed(what: &str, image: &str, error: &dyn std::error::Error) -> Error {
     Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted)
 }
 
-/// Only an engine has images.
+/// Refuses images where the backend is not a container engine.
 fn check_images(boxes: &Boxes, image: &str) -> Result<()> {
     if boxes.has_images() {
         return Ok(());

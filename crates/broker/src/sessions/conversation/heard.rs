@@ -1,4 +1,4 @@
-//! What an agent tells, as an event of its session.
+//! Translates what an agent reports into events of its session.
 
 use ringback_agents::{AgentEvent, PermissionOption, PlanEntry, StopReason};
 use ringback_proto::request::{PermissionChoice, SessionEventInfo, TokenUsage};
@@ -6,10 +6,10 @@ use ringback_proto::request::{PermissionChoice, SessionEventInfo, TokenUsage};
 use crate::sessions::conversation::events::{bounded, event};
 use crate::sessions::conversation::questions::{ANSWERED, ASKED};
 
-/// The event by which a conversation can be taken up again.
+/// The event with the id by which a conversation can be resumed.
 pub(in crate::sessions) const CONVERSATION: &str = "conversation";
 
-/// The event that shows it; `None` for an agent that has ended as it should.
+/// Returns the session event; `None` for an agent that exited normally.
 pub(in crate::sessions) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> {
     let said =
         |kind: &str, text: String| SessionEventInfo { text: Some(bounded(text)), ..event(kind) };

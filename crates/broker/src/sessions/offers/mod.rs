@@ -1,5 +1,6 @@
-//! Callers that are MCP servers: programs that an administrator names, whose tools are a caller's tools
-//! of a session. The session's keeper owns them, and they end with it. One that has ended stays so.
+//! Tools that callers offer a session. They run the tools themselves, or name a tool server: an MCP
+//! server that the daemon starts, which only an administrator may do. The session's supervisor owns
+//! its tool servers, and they end with it. A tool server that has ended is not restarted.
 
 mod place;
 
@@ -35,33 +36,33 @@ use crate::sessions::lifecycle::keeper::Order;
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
-/// How long a server may take to list its tools.
+/// How long a tool server may take to list its tools.
 const LIST_WAIT: Duration = Duration::from_secs(10);
-/// Said of a server that does not answer, where it is in a sandbox.
+/// Added to the error about a confined tool server that does not answer.
 const CONFINED: &str = "; it runs in a sandbox with an empty home, without the session's workspace \
     and without a network, unless its `workspace` and `network` grant them";
-/// Words of a command, and names of its environment.
+/// Maximum number of arguments and environment variables together.
 const WORDS_MAX: usize = 256;
 
-/// A server that carries out calls.
+/// A running tool server.
 #[derive(Debug)]
 pub(in crate::sessions) struct Served {
     offers: Arc<Offers>,
     server: ToolServer,
-    /// What it has outside of itself. Gone after it.
+    /// Its directories, sandbox and proxy. Removed after it has ended.
     belongings: Belongings,
     stream: CallerStream,
     principal: Arc<Principal>,
     credential: Credential,
-    /// The session whose caller it is.
+    /// The session it offers tools to.
     root: SessionId,
     caller_id: String,
-    /// Calls under way, by the ids of their requests.
+    /// Running calls, by request id.
     calls: HashMap<u64, Arc<LineCall>>,
     grace: Duration,
 }
 
-/// Tools that callers offer sessions: their own, or those of a tool server that is started for them.
+/// The tools that callers offer sessions: their own, or those of a tool server.
 #[derive(Debug)]
 pub(crate) struct Offers {
     kernel: Arc<Kernel>,
@@ -90,7 +91,7 @@ impl Offers {
         }
     }
 
-    /// Takes what a caller offers a session.
+    /// Adds a caller's tools or tool server to a session.
     pub(crate) async fn take_offer(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
@@ -106,7 +107,7 @@ impl Offers {
         }
     }
 
-    /// Offers the agent of a session tools of whoever started it.
+    /// Offers a caller's tools to the agent of a session.
     pub(crate) fn declare(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
@@ -134,12 +135,12 @@ impl Offers {
         self.callers.declare(&credential, place.root, caller_id, tools)
     }
 
-    /// The tools offered to a session end with it; a child's are its root's.
+    /// Ends the tools offered to a session. Children use the tools of their root.
     pub(in crate::sessions) fn end_callers(self: &Arc<Self>, session: SessionId) {
         self.callers.end(session);
     }
 
-    /// Makes a server a caller of a session. The same one again is what it was.
+    /// Starts a tool server as a caller of a session. Naming the same one again changes nothing.
     pub(crate) async fn serve_caller(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
@@ -214,7 +215,7 @@ impl Offers {
     }
 }
 
-/// Only an administrator names a program to run.
+/// Checks a tool server's command. Only an administrator may name a program to run.
 pub(in crate::sessions) fn check_server(principal: &Principal, named: &CallerServer) -> Result<()> {
     match sight(principal) {
         Sight::All => {}
@@ -249,8 +250,8 @@ fn json(text: String) -> Any {
 }
 
 impl Served {
-    /// Carries out calls until the session or the server ends. Whoever waits then is told at once: the
-    /// stream closes with it.
+    /// Runs calls until the session or the tool server ends. Then the stream closes, so waiting
+    /// calls fail immediately.
     pub(in crate::sessions) async fn run(mut self) {
         loop {
             let done = tokio::select! {
@@ -308,7 +309,7 @@ impl Served {
                 if let Some(call) = self.calls.get(&id) {
                     let callers = &self.offers.callers;
                     let (own, request) = (&self.credential, &call.request_id);
-                    // One that nobody waits for any more is nobody's loss.
+                    // The call may have ended already; then its progress does not matter.
                     drop(callers.progress(own, self.root, request, percent, message).await);
                 }
             }
@@ -331,7 +332,7 @@ impl Served {
             Err(error) => Err(Error::new(ErrorKind::ToolFailed, refusal(&error))),
         };
         let (own, request) = (&self.credential, &call.request_id);
-        // One that comes too late changes nothing, and was logged.
+        // A late answer changes nothing, and was logged.
         drop(self.offers.callers.answer(own, self.root, request, outcome));
     }
 }

@@ -1,6 +1,6 @@
-//! Where a server of tools runs: in a sandbox of its own, with a home of its own. Nothing that an agent
-//! can write is its directory, its home or where its program is looked for; where nothing confines agents
-//! it is a plain child, with the same directory and home.
+//! Where a tool server runs: in its own sandbox, with its own home. Agents cannot write to its
+//! working directory, its home or the search path of its program. Where agents are not confined,
+//! it is a plain child process with the same directory and home.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,12 +26,12 @@ use crate::sessions::lifecycle::start::{not_made, private_dir};
 use crate::sessions::reach::{Socket, check_network};
 use crate::workspaces;
 
-/// The part of an argument that stands for where the workspace is.
+/// Placeholder in arguments for the path of the workspace.
 const WORKSPACE: &str = "{workspace}";
-/// The socket of its door to the network, as it sees it.
+/// Socket of its network proxy, as seen in the sandbox.
 const DOOR: &str = "/mcp/network.sock";
 
-/// What a server has outside of itself, for as long as it runs.
+/// Everything that exists for a tool server while it runs.
 #[derive(Debug)]
 pub(super) struct Belongings {
     kernel: Arc<Kernel>,
@@ -40,25 +40,25 @@ pub(super) struct Belongings {
 
 #[derive(Debug)]
 struct Own {
-    /// Its home, and the directory of its door.
+    /// Its home, and the directory of its network proxy.
     dirs: Vec<Utf8PathBuf>,
-    /// Keeps it from filling the disk.
+    /// Disk watch.
     watch: Watch,
-    /// By which it is ended if it does.
+    /// Stops it when it uses too much disk space.
     end: BoxEnd,
     hold: Option<Hold>,
     door: Option<Door>,
 }
 
-/// Its door to the network.
+/// Its network proxy.
 #[derive(Debug)]
 struct Door {
     _socket: Socket,
-    /// What the door asks what may be reached.
+    /// The policy that the proxy watches.
     _policy: watch::Sender<Arc<NetworkPolicy>>,
 }
 
-/// What is started.
+/// The program to start.
 #[derive(Debug)]
 struct Started {
     installed: Installed,
@@ -67,20 +67,20 @@ struct Started {
 }
 
 impl Belongings {
-    /// Waits until the server has written more than it may, and says what that is.
+    /// Waits until the tool server exceeds its disk limit, and returns the reason.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Dropping the future loses nothing.
     pub(super) async fn is_full(&self) -> String {
         let Some(own) = &self.own else { return std::future::pending().await };
         own.end.stop.cancelled().await;
         own.end.why().unwrap_or_default().to_owned()
     }
 
-    /// Ends what is left of the server, and removes what it had.
+    /// Ends the rest of the tool server, and removes its directories.
     ///
     /// # Cancel safety
-    /// It is done all the same.
+    /// The work continues in a task.
     pub(super) async fn gone(mut self) {
         if let Some(own) = self.own.take() {
             let kernel = Arc::clone(&self.kernel);
@@ -116,7 +116,7 @@ impl Own {
 }
 
 impl Offers {
-    /// Starts the program of a server.
+    /// Starts the program of a tool server.
     pub(super) async fn launch_server(
         self: &Arc<Self>,
         place: Where,
@@ -149,12 +149,13 @@ impl Offers {
         Ok((launched?, belongings))
     }
 
-    /// Where the homes of servers are: beside those of agents, and in no box but their own.
+    /// Returns the directory of tool server homes: next to those of agents, and visible in no other
+    /// sandbox.
     fn server_homes(&self) -> Utf8PathBuf {
         self.kernel.config.data_dir.join("servers")
     }
 
-    /// Removes what servers of an earlier run left.
+    /// Removes the homes of tool servers of an earlier run.
     pub(crate) async fn remove_leftover_servers(&self) {
         let dir = self.server_homes();
         let removed = self.kernel.blocking(move || workspaces::remove(&dir));
@@ -244,7 +245,7 @@ impl Offers {
         })
     }
 
-    /// What is started, for a server that sees its home and the workspace there.
+    /// Prepares the program of a tool server that sees its home and the workspace at these paths.
     async fn started(
         &self,
         confiner: Option<&Arc<Confiner>>,
@@ -282,8 +283,8 @@ impl Offers {
         Ok(Started { installed, args, env })
     }
 
-    /// Opens the door of a server to the network if it has one: the directory of its socket, and the
-    /// program that makes it an address.
+    /// Opens the network proxy of a tool server, if its policy has one. Returns the directory of
+    /// the socket, and the program that forwards an address to it.
     async fn server_door(
         &self,
         place: Where,
@@ -319,7 +320,7 @@ impl Offers {
 }
 
 impl Started {
-    /// Puts the program in front that makes the door to the network an address.
+    /// Prepends the program that forwards an address to the network proxy.
     fn forward(&mut self) {
         let program = std::mem::replace(&mut self.installed.program, places::INSIDE.into());
         let before = ["forward", "--proxy", DOOR, "--"].map(OsString::from);
@@ -331,7 +332,7 @@ impl Started {
     }
 }
 
-/// An argument with the place of the workspace in it.
+/// Fills in the path of the workspace.
 fn filled(arg: &str, access: ServerWorkspace, workspace: &Utf8Path) -> Result<OsString> {
     match access {
         ServerWorkspace::None if arg.contains(WORKSPACE) => {
@@ -348,7 +349,8 @@ fn filled(arg: &str, access: ServerWorkspace, workspace: &Utf8Path) -> Result<Os
     }
 }
 
-/// What is promised of a server that nothing confines: nothing but a home of its own.
+/// Rejects restrictions that cannot be enforced on an unconfined tool server: it only has its own
+/// home.
 fn check_unconfined(named: &CallerServer) -> Result<()> {
     let cannot_be_kept = |what: &str, instead: &str| {
         let message = format!(
