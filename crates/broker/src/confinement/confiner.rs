@@ -43,7 +43,7 @@ pub struct SandboxRules {
     pub docker: DockerSettings,
 }
 
-/// Confines agents.
+/// The sandbox of agents, opened on first use, with its rules.
 #[derive(Debug)]
 pub(crate) struct Confiner {
     rules: SandboxRules,
@@ -52,7 +52,7 @@ pub(crate) struct Confiner {
     pub(super) is_complete: AtomicBool,
 }
 
-/// Starts the processes of one session's agent in sandboxes.
+/// The launcher that starts the processes of one session's agent in sandboxes.
 #[derive(Debug)]
 pub(crate) struct BoxLauncher {
     confiner: Arc<Confiner>,

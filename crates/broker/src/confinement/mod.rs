@@ -25,7 +25,7 @@ use crate::sessions::ELSEWHERE;
 /// Added to the error where an agent cannot be confined: the last resort.
 const OR_ELSE: &str = "or set `sandbox.backend = \"none\"`, which runs agents unconfined";
 
-/// Creates sandboxes.
+/// The factory of sandboxes.
 #[derive(Debug)]
 pub(crate) struct Sandboxes {
     kernel: Arc<Kernel>,

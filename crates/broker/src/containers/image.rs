@@ -59,10 +59,8 @@ impl Images {
         if self.kernel.config.containers.images.contains_key(image) {
             return Ok(ProjectImage::Named(image.to_owned()));
         }
-        let what = format!(
-            "`{image}`, which is not among the images of the configuration ({}),",
-            self.known()
-        );
+        let what =
+            format!("`{image}`, which is not among the configured images ({}),", self.known());
         ringback_core::policy::may_loosen(principal, &what)?;
         let is_plain = image.bytes().all(|byte| byte.is_ascii_graphic());
         if image.is_empty() || image.len() > REFERENCE_CHARS_MAX || !is_plain {

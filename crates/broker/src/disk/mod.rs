@@ -82,7 +82,7 @@ enum Ender {
     Box(BoxEnd),
 }
 
-/// Stops a sandbox that uses too much disk space, with the reason.
+/// The stop signal for a sandbox that uses too much disk space, with the reason.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BoxEnd {
     /// Stops it.
@@ -517,7 +517,7 @@ mod tests {
         assert_eq!(reason(&all, GIB / 2), Some(&all[1]));
         assert_eq!(reason(&all[..1], GIB / 2), None);
         assert_eq!(reason(&all[..1], GIB / 5), Some(&all[0]));
-        assert_eq!(reason(&[found(4, 0)], 0), None, "what does not grow is not the reason");
+        assert_eq!(reason(&[found(4, 0)], 0), None, "a writer that does not grow is not the cause");
     }
 
     /// Rule: no writer is stopped for space that others used, however short it is, except one whose
@@ -552,7 +552,7 @@ mod tests {
         assert_eq!(
             round.fall(space(GIB)),
             Fall::default(),
-            "nothing is known before the first look"
+            "nothing is known before the first measurement"
         );
         round.last = Some((Instant::now(), space(GIB)));
         assert_eq!(round.fall(space(2 * GIB)), Fall::default());

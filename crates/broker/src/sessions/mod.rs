@@ -254,7 +254,7 @@ impl std::fmt::Display for ModelRequest {
     }
 }
 
-/// Starts, runs and ends sessions.
+/// The service that starts, runs and ends sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) kernel: Arc<Kernel>,
