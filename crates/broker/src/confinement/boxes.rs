@@ -1,10 +1,10 @@
-//! Boxes for what is not an agent: containers, commands and builds of images.
+//! Sandboxes for containers, commands, tool servers and image builds.
 
 use ringback_sandbox::{BackendKind, Network, ReadOnly, Sandbox, SandboxSpec};
 
 use super::SandboxRules;
 
-/// What makes boxes here, and what they are like.
+/// The sandbox backend with its rules.
 #[derive(Debug)]
 pub(crate) struct Boxes {
     pub(crate) sandbox: Sandbox,
@@ -12,7 +12,7 @@ pub(crate) struct Boxes {
 }
 
 impl Boxes {
-    /// The name of what makes them.
+    /// Returns the name of the backend.
     pub(crate) fn backend(&self) -> &'static str {
         match self.sandbox.backend() {
             BackendKind::Bubblewrap => "bubblewrap",
@@ -20,7 +20,7 @@ impl Boxes {
         }
     }
 
-    /// Whether they are made of images.
+    /// Returns whether the backend uses images.
     pub(crate) fn has_images(&self) -> bool {
         match self.sandbox.backend() {
             BackendKind::Bubblewrap => false,
@@ -28,17 +28,17 @@ impl Boxes {
         }
     }
 
-    /// The image of those that name none.
+    /// Returns the image of sandboxes that name none.
     pub(crate) fn default_image(&self) -> Option<String> {
         self.rules.docker.image.clone().filter(|_| self.has_images())
     }
 
-    /// Whether one that runs takes a further command.
+    /// Returns whether a running sandbox can run further commands.
     pub(crate) fn takes_commands(&self) -> bool {
         self.has_images()
     }
 
-    /// A box with the walls and limits of an agent's, and nothing in it yet.
+    /// Returns an empty sandbox with the isolation and limits of an agent's.
     pub(crate) fn plain(&self) -> SandboxSpec {
         SandboxSpec {
             program: Default::default(),

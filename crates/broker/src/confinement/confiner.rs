@@ -1,4 +1,4 @@
-//! What keeps agents from the rest of this machine, and from each other.
+//! The sandboxes of agents: their rules, how they start, and what an agent sees in them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,66 +18,66 @@ use crate::sync::lock;
 /// How agents are confined.
 #[derive(Debug, Clone)]
 pub enum Confinement {
-    /// Not at all: an agent can do what the daemon's user can.
+    /// Not at all: an agent has all rights of the daemon's user.
     Unconfined,
-    /// In a sandbox, or not started.
+    /// In a sandbox; an agent that cannot be confined is not started.
     Sandbox(Box<SandboxRules>),
 }
 
-/// What the sandboxes of agents are like.
+/// Rules for the sandboxes of agents.
 #[derive(Debug, Clone)]
 pub struct SandboxRules {
-    /// Where the sandbox keeps its own files.
+    /// Directory of the sandbox's own files.
     pub state_dir: Utf8PathBuf,
-    /// How far an agent may go.
+    /// Resource limits of an agent.
     pub limits: Limits,
-    /// What of this machine an agent can read besides the system.
+    /// Read-only paths: what an agent can read besides the system.
     pub read_only: Vec<Utf8PathBuf>,
-    /// What no agent may see, whatever else is said.
+    /// Paths that no agent may see, whatever the other rules allow.
     pub hidden: Vec<PathBuf>,
-    /// What makes the sandboxes.
+    /// The backend to use.
     pub backend: BackendChoice,
-    /// Where bubblewrap is, if not where it usually is.
+    /// Path of bubblewrap, if not the usual one.
     pub program: Option<Utf8PathBuf>,
-    /// Where a container engine is, and the image of agents.
+    /// Address of the container engine, and the image of agents.
     pub docker: DockerSettings,
 }
 
-/// Confines agents.
+/// The sandbox of agents, opened on first use, with its rules.
 #[derive(Debug)]
 pub(crate) struct Confiner {
     rules: SandboxRules,
     sandbox: OnceLock<Sandbox>,
-    /// This machine was seen to give all that is promised.
+    /// All layers of confinement were found on this machine.
     pub(super) is_complete: AtomicBool,
 }
 
-/// Starts the processes of one session's agent in boxes.
+/// The launcher that starts the processes of one session's agent in sandboxes.
 #[derive(Debug)]
 pub(crate) struct BoxLauncher {
     confiner: Arc<Confiner>,
     session_dir: Utf8PathBuf,
     inside: Option<Utf8PathBuf>,
-    /// What the agent's own program needs to read.
+    /// Paths that the agent's own program needs to read.
     shown: Vec<PathBuf>,
-    /// The image of its project, if that has one.
+    /// The image of its project, if it has one.
     image: Option<String>,
-    /// The boxes there were since nobody looked.
+    /// The sandboxes that were not ended yet.
     holds: Mutex<Vec<Hold>>,
 }
 
-/// The process of an agent, or of a server of tools, in its box.
+/// The process of an agent or a tool server in its sandbox.
 #[derive(Debug)]
 pub(crate) struct BoxProcess(pub(crate) Process);
 
-/// Where an agent finds what it is told of.
+/// The paths of a session, as its agent sees them.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) workspace: Utf8PathBuf,
     pub(crate) home: Utf8PathBuf,
-    /// Where its sockets are.
+    /// Directory of its sockets.
     pub(crate) session_dir: Utf8PathBuf,
-    /// The program inside.
+    /// Path of the program inside.
     pub(crate) inside: Option<String>,
 }
 
@@ -97,7 +97,7 @@ impl Confiner {
         &self.rules
     }
 
-    /// Opens the sandbox, the first time. May block.
+    /// Opens the sandbox on first use. May block.
     pub(super) fn open(&self) -> Result<&Sandbox, OpenError> {
         if let Some(sandbox) = self.sandbox.get() {
             return Ok(sandbox);
@@ -112,7 +112,7 @@ impl Confiner {
         Ok(self.sandbox.get_or_init(|| opened))
     }
 
-    /// Where the programs of agents are. May block.
+    /// Returns where to search for agent programs. May block.
     pub(crate) fn programs(&self, path: OsString) -> Result<Programs, OpenError> {
         Ok(match self.open()?.backend() {
             BackendKind::Bubblewrap => Programs::Here(path),
@@ -133,7 +133,7 @@ impl BoxLauncher {
         Arc::new(Self { confiner, session_dir, inside, shown, image, holds })
     }
 
-    /// Ends what is left in the boxes, and returns when they are gone.
+    /// Ends all processes in the sandboxes, and returns when they are gone.
     pub(crate) async fn gone(&self) {
         let holds = std::mem::take(&mut *lock(&self.holds));
         for hold in holds {
@@ -169,12 +169,12 @@ impl Launcher for BoxLauncher {
         let sandbox = self.confiner.open()?;
         let spec = self.spec(spec);
         let start = || sandbox.start_blocking(&spec);
-        // An agent that is started for each message is started where its events are waited for:
-        // others on this thread go on elsewhere.
+        // An agent that is started per message starts on a thread that waits for events: let the
+        // runtime move other tasks to another thread.
         let can_step_aside = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
         let confined = if can_step_aside { tokio::task::block_in_place(start) } else { start() };
         let Confined { pipes, process, hold } = confined?;
-        // An agent has one process at a time: the boxes before this one are over.
+        // An agent has one process at a time: the earlier sandboxes are done.
         let before = std::mem::replace(&mut *lock(&self.holds), vec![hold]);
         drop(before);
         Ok(Launched {
@@ -209,7 +209,7 @@ impl AgentProcess for BoxProcess {
 }
 
 impl Seen {
-    /// As they are in a box, or on this machine.
+    /// Returns the paths in the sandbox, or on the host if not confined.
     pub(crate) fn of(
         is_confined: bool,
         workspace: &Utf8Path,

@@ -1,5 +1,8 @@
-//! What keeps agents, tool servers, containers and commands from the rest of this machine, and from each
-//! other.
+//! Sandboxes for agents, tool servers, containers and commands. They isolate them from this machine
+//! and from each other.
+//!
+//! * `confiner`: the sandboxes of agents.
+//! * `boxes`: the sandboxes of everything else.
 
 mod boxes;
 mod confiner;
@@ -19,10 +22,10 @@ use crate::failure;
 use crate::kernel::Kernel;
 use crate::sessions::ELSEWHERE;
 
-/// Said where an agent cannot be confined: what to do if nothing else helps.
+/// Added to the error where an agent cannot be confined: the last resort.
 const OR_ELSE: &str = "or set `sandbox.backend = \"none\"`, which runs agents unconfined";
 
-/// What makes sandboxes here.
+/// The factory of sandboxes.
 #[derive(Debug)]
 pub(crate) struct Sandboxes {
     kernel: Arc<Kernel>,
@@ -36,35 +39,35 @@ impl Sandboxes {
         Self { kernel, confiner }
     }
 
-    /// Whether an agent is confined here. One that runs elsewhere is not ours to confine.
+    /// Returns whether an agent is confined here. An agent that runs elsewhere is not.
     pub(crate) fn confines(&self, agent: &str) -> bool {
         self.confiner.is_some() && agent != ELSEWHERE
     }
 
-    /// What makes boxes here, for something that is refused where nothing does. Whether they are complete
-    /// is for [`Self::check_boxes`] to say.
+    /// Returns the sandbox backend for `what`, which is refused where nothing is confined.
+    /// [`Self::check_boxes`] checks whether the sandboxes are complete.
     pub(crate) async fn boxes(&self, what: &str) -> Result<Boxes> {
         let confiner = self.confiner.clone().ok_or_else(|| unconfined(what))?;
         let rules = confiner.rules().clone();
         if rules.backend == BackendChoice::Auto {
-            // Decides what makes them. What is missing may not be needed.
+            // Selects the backend. A missing layer may not be needed.
             self.missing_layer(&confiner, true).await?;
         }
         Ok(Boxes { sandbox: self.open_sandbox(&confiner).await?, rules })
     }
 
-    /// Whether boxes for a project are complete; if they cannot be, none is made.
+    /// Checks that sandboxes for a project are complete. Otherwise none is created.
     pub(crate) async fn check_boxes(&self, project: &ProjectRecord) -> Result<()> {
         let confiner = self.confiner.clone().ok_or_else(|| unconfined("a sandbox"))?;
         let missing = self.missing_layer(&confiner, project.image.is_some()).await?;
         missing.map_or(Ok(()), |missing| {
-            let message = format!("no sandbox is made: {}", failure::causes(&missing));
+            let message = format!("cannot create a sandbox: {}", failure::causes(&missing));
             Err(Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted))
         })
     }
 
-    /// Whether agents are confined as they should be; if they cannot be, none is started. One that has an
-    /// image of its own needs no other.
+    /// Checks that agents can be fully confined. Otherwise none is started. A project with its own
+    /// image does not need the default one.
     pub(crate) async fn check_confinement(&self, has_image: bool) -> Result<()> {
         let Some(confiner) = self.confiner.clone() else { return Ok(()) };
         match self.missing_layer(&confiner, has_image).await? {
@@ -73,7 +76,7 @@ impl Sandboxes {
         }
     }
 
-    /// What is missing of what is promised, if something is.
+    /// Returns the first missing layer of confinement, if any.
     async fn missing_layer(
         &self,
         confiner: &Arc<Confiner>,
@@ -85,7 +88,7 @@ impl Sandboxes {
         let sandbox = self.open_sandbox(confiner).await?;
         let missing = sandbox.probe(&confiner.rules().limits).await.first_missing();
         match missing {
-            // What is missing may be installed at any time; what is there stays.
+            // A missing layer may be installed at any time; a present one stays.
             None => confiner.is_complete.store(true, Ordering::Relaxed),
             Some(StartError::Layer { layer: Layer::Image, .. }) if has_image => return Ok(None),
             Some(_) => {}
@@ -93,12 +96,12 @@ impl Sandboxes {
         Ok(missing)
     }
 
-    /// Ends agents that outlived a daemon that was killed.
+    /// Ends agents that outlived a killed daemon. Opening the sandbox does it.
     pub(crate) async fn end_leftover_agents(&self) {
         if let Some(confiner) = self.confiner.clone()
             && let Err(error) = self.open_sandbox(&confiner).await
         {
-            tracing::error!(%error, "agents cannot be confined, and none will be started");
+            tracing::error!(%error, "cannot confine agents; none will start");
         }
     }
 
@@ -117,8 +120,8 @@ impl Sandboxes {
 
 fn unconfined(what: &str) -> Error {
     let message = format!(
-        "nothing confines agents here (sandbox.backend = \"none\"), so {what} cannot be had; set \
-         `sandbox.backend` to `bubblewrap` or `docker`"
+        "agents are not confined here (sandbox.backend = \"none\"), so {what} is not available; \
+         set `sandbox.backend` to `bubblewrap` or `docker`"
     );
     Error::new(ErrorKind::Conflict, message)
 }

@@ -1,4 +1,4 @@
-//! Commands: in a container that runs, or in a box of their own.
+//! Commands in a running container, or in their own sandbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +24,9 @@ use crate::failure;
 use crate::handler::Context;
 use crate::sync::lock;
 
-/// What is kept of each output of a command.
+/// Bytes kept of each output stream of a command.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// What is read at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// A command to run.
@@ -34,15 +34,15 @@ const PIECE_BYTES: usize = 16 << 10;
 pub(crate) struct CommandSpec {
     /// A program and its arguments.
     pub(crate) command: Vec<String>,
-    /// Where in the box it starts; in the workspace if nothing is said.
+    /// Its working directory in the sandbox; the workspace if absent.
     pub(crate) working_dir: Option<String>,
-    /// How long it may take.
+    /// Its time limit.
     pub(crate) limit: Duration,
-    /// The workspace it works on, in a box of its own.
+    /// The workspace it runs on, in its own sandbox.
     pub(crate) workspace: Option<WorkspaceId>,
 }
 
-/// A command that is counted until it has ended.
+/// A command that counts as running until this is dropped.
 struct Counted {
     containers: Arc<Containers>,
     id: u64,
@@ -56,7 +56,7 @@ impl Drop for Counted {
     }
 }
 
-/// Which output a reader had.
+/// The stream that a reader captured.
 enum Said {
     Out(Captured),
     Err(Captured),
@@ -66,7 +66,7 @@ impl Containers {
     /// Runs a command and waits for its end.
     ///
     /// # Cancel safety
-    /// It is ended, with all it started, once it is told to stop; the job waits for that.
+    /// When stopped, the command ends with all it started; the job waits for that.
     pub(crate) async fn run_command(
         self: &Arc<Self>,
         ctx: &Context,
@@ -84,7 +84,7 @@ impl Containers {
             workspace => Place::Box(workspace),
         };
         let counted = self.counted(project, place, &ctx.stop)?;
-        // A deletion that came between would not have waited for it.
+        // Check again: a deletion in between would not have waited for this command.
         let record = self.workspaces.visible_project(&ctx.principal, project).await?;
         if let Some(workspace) = spec.workspace {
             self.workspaces.files_of(&ctx.principal, project, workspace).await?;
@@ -96,20 +96,18 @@ impl Containers {
         let running = ctx.finishing(async move {
             let _counted = counted;
             match place {
-                // The container itself is looked after, with all that runs in it.
+                // The container itself is watched, with all that runs in it.
                 Place::Container => containers.in_container(project, spec, &ender.stop).await,
                 Place::Box(_) => containers.in_box(&boxes, &record, spec, ender).await,
             }
         });
         let Some(executed) = running.await.map_err(failure::internal)?? else {
             if ctx.stop.is_cancelled() {
-                // The job was told to stop, and says so itself.
+                // The job was stopped, and reports that itself.
                 std::future::pending::<()>().await;
             }
             let error = match end.why() {
-                Some(why) => {
-                    Error::new(ErrorKind::ToolFailed, format!("the command is ended: {why}"))
-                }
+                Some(why) => Error::new(ErrorKind::ToolFailed, format!("command stopped: {why}")),
                 None => Error::cancelled("its project is being deleted"),
             };
             return Err(error.with_certainty(Certainty::Ran));
@@ -136,7 +134,7 @@ impl Containers {
         Ok(Counted { containers: Arc::clone(self), id, stop })
     }
 
-    /// In the container of its project, which has to run. Nothing if it was told to stop.
+    /// Runs a command in the container of its project, which must be running. `None` if stopped.
     async fn in_container(
         &self,
         project: ProjectId,
@@ -159,8 +157,8 @@ impl Containers {
         }
     }
 
-    /// In a box of its own, with a workspace or the directory of the project's container. Nothing if it
-    /// was told to stop.
+    /// Runs a command in its own sandbox, with a workspace or the directory of the project's
+    /// container. `None` if stopped.
     async fn in_box(
         self: &Arc<Self>,
         boxes: &Boxes,
@@ -181,7 +179,7 @@ impl Containers {
     }
 }
 
-/// Runs a program in a box of its own, and ends the box with it.
+/// Runs a program in its own sandbox, and ends the sandbox with it.
 async fn boxed(
     boxes: &Boxes,
     spec: SandboxSpec,
@@ -190,7 +188,7 @@ async fn boxed(
 ) -> Result<Option<Executed>> {
     let confined = boxes.sandbox.start(spec).await.map_err(|error| not_started(&error))?;
     let Confined { pipes: Pipes { stdin, stdout, stderr }, mut process, hold } = confined;
-    // Nobody will ever write to it.
+    // Nothing is ever written to it.
     drop(stdin);
     let mut readers = JoinSet::new();
     readers.spawn(async move { Said::Out(captured(stdout).await) });
@@ -201,7 +199,7 @@ async fn boxed(
         () = stop.cancelled() => Ok(None),
         () = tokio::time::sleep(limit) => Ok(Some(ExecEnd::TimedOut)),
     };
-    // What it left behind goes with it; only then is everything said.
+    // End what it left running; only then is the output complete.
     let said = ended(hold, &mut readers).await;
     let Some(end) = end.map_err(failure::internal)? else { return Ok(None) };
     let mut executed = Executed { end, stdout: Captured::default(), stderr: Captured::default() };
@@ -214,11 +212,11 @@ async fn boxed(
     Ok(Some(executed))
 }
 
-/// The start of an output, which is read to its end.
+/// Reads an output to its end, and keeps the beginning.
 async fn captured(mut output: Output) -> Captured {
     let mut captured = Captured::default();
     let mut piece = vec![0; PIECE_BYTES];
-    // An error is an end as well: there is nothing more to read.
+    // An error also ends the output.
     while let Ok(n_read @ 1..) = output.read(&mut piece).await {
         let n_kept = n_read.min(OUTPUT_BYTES_MAX - captured.bytes.len());
         captured.bytes.extend_from_slice(&piece[..n_kept]);
@@ -240,8 +238,8 @@ fn shown(exit_code: i32, executed: &Executed) -> ExecResultResponse {
 
 fn not_running(project: ProjectId) -> Error {
     let message = format!(
-        "the container of {project} does not run; start it with `container_start`, or name a \
-         `workspace_id` for a sandbox of the command's own"
+        "the container of {project} is not running; start it with `container_start`, or set \
+         `workspace_id` to run the command in its own sandbox"
     );
     Error::new(ErrorKind::Conflict, message)
 }

@@ -1,4 +1,4 @@
-//! Images: which one a project has, whether it is there, and how it is built anew.
+//! Images: which one a project uses, whether it exists, and rebuilding it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -20,11 +20,11 @@ use crate::kernel::Kernel;
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
-/// Characters of an image as the engine knows it.
+/// Maximum length of an image reference.
 const REFERENCE_CHARS_MAX: usize = 255;
-/// Lines of a log between the engine and the caller's stream: a slow reader slows the build.
+/// Log lines between the engine and the caller's stream: a slow reader slows the build.
 const LOG_LINES_MAX: usize = 64;
-/// Lines of a log that say why a build failed.
+/// Last log lines in the error about a failed build.
 const LAST_LINES_MAX: usize = 20;
 
 /// An image that is being built.
@@ -48,7 +48,7 @@ impl Images {
         Self { kernel, workspaces, sandboxes, builds: Mutex::default() }
     }
 
-    /// The image that somebody wants for a project.
+    /// Checks the image that a principal wants for a project.
     pub(crate) async fn wanted_image(
         &self,
         principal: &Principal,
@@ -59,20 +59,19 @@ impl Images {
         if self.kernel.config.containers.images.contains_key(image) {
             return Ok(ProjectImage::Named(image.to_owned()));
         }
-        let what = format!(
-            "`{image}`, which is not among the images of the configuration ({}),",
-            self.known()
-        );
+        let what =
+            format!("`{image}`, which is not among the configured images ({}),", self.known());
         ringback_core::policy::may_loosen(principal, &what)?;
         let is_plain = image.bytes().all(|byte| byte.is_ascii_graphic());
         if image.is_empty() || image.len() > REFERENCE_CHARS_MAX || !is_plain {
-            let message = format!("an image has 1 to {REFERENCE_CHARS_MAX} characters, no spaces");
+            let message =
+                format!("`image` must have 1 to {REFERENCE_CHARS_MAX} characters, without spaces");
             return Err(Error::invalid_field("image", message));
         }
         Ok(ProjectImage::Reference(image.to_owned()))
     }
 
-    /// Refuses a project whose image cannot be had here, before anything is made for it.
+    /// Refuses a project whose image is not available, before anything is created for it.
     pub(crate) async fn check_image(&self, project: &ProjectRecord) -> Result<()> {
         if project.image.is_some() {
             let boxes = self.sandboxes.boxes("an image").await?;
@@ -81,7 +80,7 @@ impl Images {
         Ok(())
     }
 
-    /// What the engine knows the image of the sessions of a project by, if they have one of their own.
+    /// Returns the engine's name of the image for a project's sessions, if the project has one.
     pub(crate) async fn image_of_sessions(
         &self,
         project: &ProjectRecord,
@@ -92,7 +91,7 @@ impl Images {
         self.image_tag(&self.sandboxes.boxes("an image").await?, project)
     }
 
-    /// What the engine knows the image of a project by, if it has one of its own; it is there.
+    /// Returns the engine's name of a project's image, if it has one. The image exists.
     pub(crate) async fn ready_image(
         &self,
         boxes: &Boxes,
@@ -100,23 +99,23 @@ impl Images {
     ) -> Result<Option<String>> {
         let Some(image) = self.image_tag(boxes, project)? else { return Ok(None) };
         let is_there = boxes.sandbox.image_exists(&image).await;
-        if is_there.map_err(|error| failed("looked for", image.as_str(), &error))? {
+        if is_there.map_err(|error| failed("look up", image.as_str(), &error))? {
             return Ok(Some(image));
         }
         let id = project.id;
         let message = match &project.image {
             Some(ProjectImage::Named(name)) => format!(
-                "the image `{name}` of {id} was not built yet; build it with `image_rebuild`"
+                "the image `{name}` of {id} is not built yet; build it with `image_rebuild`"
             ),
             Some(ProjectImage::Reference(_)) | None => format!(
-                "the engine does not have the image `{image}` of {id}; get it there with `docker \
+                "the engine does not have the image `{image}` of {id}; pull it with `docker \
                  pull {image}`"
             ),
         };
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
-    /// What the engine knows the image of a project by, if it has one of its own.
+    /// Returns the engine's name of a project's image, if it has one.
     fn image_tag(&self, boxes: &Boxes, project: &ProjectRecord) -> Result<Option<String>> {
         let Some(image) = &project.image else { return Ok(None) };
         check_images(boxes, image.as_str())?;
@@ -129,7 +128,7 @@ impl Images {
     fn source(&self, name: &str) -> Result<(&ImageName, &ImageSource)> {
         self.kernel.config.containers.images.get_key_value(name).ok_or_else(|| {
             let message = format!(
-                "there is no image `{name}` in the configuration (sandbox.images), only {}",
+                "unknown image `{name}`: the configuration (sandbox.images) has {}",
                 self.known()
             );
             Error::new(ErrorKind::NotFound, message)
@@ -142,7 +141,7 @@ impl Images {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
-    /// Which image to build, if this principal may.
+    /// Returns the image to build, if this principal may build it.
     async fn named_image(
         &self,
         principal: &Principal,
@@ -153,12 +152,12 @@ impl Images {
             (None, Some(image)) => match &principal.target {
                 Target::Everything => Ok(image.clone()),
                 Target::Projects(_) => {
-                    let missing = "a token for all projects; name your project instead";
-                    Err(Error::forbidden("building an image by its name", missing))
+                    let missing = "a token for all projects; set `project_id` instead";
+                    Err(Error::forbidden("building an image by name", missing))
                 }
             },
             (Some(_), Some(_)) | (None, None) => {
-                let message = "name either a project by `project_id` or an image by `image`";
+                let message = "set either `project_id` or `image`";
                 Err(Error::invalid_field("image", message))
             }
         }
@@ -171,21 +170,21 @@ impl Images {
             Some(ProjectImage::Reference(reference)) => {
                 let message = format!(
                     "the image `{reference}` of {id} is not built here; pull it with the engine's \
-                     own tools, or put it into the configuration (sandbox.images)"
+                     own tools, or add it to the configuration (sandbox.images)"
                 );
                 Err(Error::new(ErrorKind::Conflict, message))
             }
             None => {
-                let message = format!("{id} has no image of its own that could be built");
+                let message = format!("{id} has no image of its own to build");
                 Err(Error::new(ErrorKind::Conflict, message))
             }
         }
     }
 
-    /// Builds an image anew, and sends the lines of its log. One build of an image at a time.
+    /// Rebuilds an image, and sends the lines of its log. One build per image at a time.
     ///
     /// # Cancel safety
-    /// The build is ended.
+    /// Dropping the future ends the build.
     pub(crate) async fn rebuild_image(
         &self,
         ctx: &Context,
@@ -196,7 +195,7 @@ impl Images {
         check_images(&boxes, &name)?;
         let (name, source) = self.source(&name)?;
         if !lock(&self.builds).insert(name.clone()) {
-            let message = format!("the image `{name}` is being built already; wait for that build");
+            let message = format!("the image `{name}` is already being built; wait for that build");
             return Err(Error::new(ErrorKind::Busy, message));
         }
         let building = Building { images: self, name: name.clone() };
@@ -235,9 +234,9 @@ async fn tell(ctx: &Context, last: &mut VecDeque<String>, line: String) {
     ctx.send(StreamChunk::LogLine { level: LogLevel::Info, message: line }).await;
 }
 
-/// Whoever did not follow the build learns here why it failed.
+/// Returns the error of a failed build, with the end of its log for callers without the stream.
 fn not_built(tag: &str, error: &BuildError, last: &VecDeque<String>) -> Error {
-    let mut message = format!("`{tag}` was not built: {}", failure::causes(error));
+    let mut message = format!("cannot build `{tag}`: {}", failure::causes(error));
     if !last.is_empty() {
         let lines: Vec<_> = last.iter().map(String::as_str).collect();
         message.push_str("\nthe last lines of its log:\n");
@@ -247,18 +246,18 @@ fn not_built(tag: &str, error: &BuildError, last: &VecDeque<String>) -> Error {
 }
 
 fn failed(what: &str, image: &str, error: &dyn std::error::Error) -> Error {
-    let message = format!("`{image}` could not be {what}: {}", failure::causes(error));
+    let message = format!("cannot {what} `{image}`: {}", failure::causes(error));
     Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted)
 }
 
-/// Only an engine has images.
+/// Refuses images where the backend is not a container engine.
 fn check_images(boxes: &Boxes, image: &str) -> Result<()> {
     if boxes.has_images() {
         return Ok(());
     }
     let message = format!(
-        "bubblewrap has no images: it shows a sandbox the programs of this machine, so `{image}` \
-         cannot be had; leave `image` away, or set `sandbox.backend = \"docker\"`"
+        "bubblewrap has no images: its sandboxes use the programs of this machine, so `{image}` \
+         cannot be used; leave `image` out, or set `sandbox.backend = \"docker\"`"
     );
     Err(Error::new(ErrorKind::Conflict, message))
 }

@@ -1,4 +1,4 @@
-//! The keeper of a container: owns it, keeps the last of what it wrote, and ends it.
+//! The supervisor of a container: owns it, keeps the end of its output, and stops it.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -18,33 +18,33 @@ use super::{Containers, Ended, Make};
 use crate::disk::{BoxEnd, Watch};
 use crate::sync::lock;
 
-/// What is read at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 8 << 10;
-/// How long what was written may take to arrive once nobody is left to write.
+/// How long the last output may take to arrive after all writers are gone.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long the end of what was killed may take to be told; its box is removed all the same.
+/// How long to wait for the exit of a killed program; its sandbox is removed in any case.
 const KILLED: Duration = Duration::from_secs(10);
-/// What shells add to the number of the signal that ended a command.
+/// Shells add this to the number of the signal that ended a command.
 const EXIT_SIGNAL: i32 = 128;
 
-/// What belongs to one container.
+/// The supervisor of one container.
 #[derive(Debug)]
 pub(super) struct Keeper {
     pub(super) containers: Arc<Containers>,
     pub(super) project: ProjectId,
     pub(super) make: Make,
     pub(super) end: BoxEnd,
-    /// The disk is looked after while it runs.
+    /// Disk watch while it runs.
     pub(super) watch: Watch,
     pub(super) ring: Arc<Mutex<Ring>>,
     pub(super) over: watch::Sender<bool>,
 }
 
 impl Keeper {
-    /// Until its program has ended, or is told to.
+    /// Runs until the program has ended or is stopped.
     pub(super) async fn run(self, confined: Confined) {
         let Confined { pipes: Pipes { stdin, stdout, stderr }, mut process, hold } = confined;
-        // Nobody will ever write to it.
+        // Nothing is ever written to it.
         drop(stdin);
         let mut readers = JoinSet::new();
         for output in [stdout, stderr] {
@@ -54,10 +54,10 @@ impl Keeper {
         ended(hold, &mut readers).await;
         drop(self.watch);
         if let Some(why) = self.end.why() {
-            lock(&self.ring).push(format!("the container is ended: {why}\n").as_bytes());
+            lock(&self.ring).push(format!("container stopped: {why}\n").as_bytes());
         }
         let exit_code = status.map(code);
-        tracing::info!(project = %self.project, exit_code, "a container has ended");
+        tracing::info!(project = %self.project, exit_code, "container ended");
         let since = self.containers.kernel.now().unix;
         let ended = Ended { make: self.make, since, exit_code, ring: self.ring };
         lock(&self.containers.table).end(self.project, Arc::new(ended));
@@ -71,7 +71,7 @@ impl Keeper {
             () = self.end.stop.cancelled() => process.terminate(),
         }
         let usual = self.containers.kernel.config.sessions.end_grace;
-        // One that is ended for the disk's sake would go on writing.
+        // A container stopped because of the disk would go on writing.
         let grace = if self.end.why().is_some() { Duration::ZERO } else { usual };
         if let Ok(waited) = timeout(grace, process.wait()).await {
             return self.told(waited);
@@ -83,13 +83,13 @@ impl Keeper {
     fn told(&self, waited: io::Result<ExitStatus>) -> Option<ExitStatus> {
         let project = self.project;
         let unknown = |error: &io::Error| {
-            tracing::warn!(%project, %error, "how a container ended is not known");
+            tracing::warn!(%project, %error, "cannot tell how a container ended");
         };
         waited.inspect_err(unknown).ok()
     }
 }
 
-/// Ends what is left in a box, and reads what was still on its way.
+/// Ends what is left in a sandbox, and reads the remaining output.
 pub(super) async fn ended<T: 'static>(hold: Hold, readers: &mut JoinSet<T>) -> Vec<T> {
     hold.gone().await;
     let mut read = Vec::new();
@@ -104,7 +104,7 @@ pub(super) async fn ended<T: 'static>(hold: Hold, readers: &mut JoinSet<T>) -> V
     read
 }
 
-/// The code of an end, as shells tell it.
+/// Returns the exit code, in the convention of shells.
 pub(super) fn code(status: ExitStatus) -> i32 {
     let signal = || status.signal().map_or(EXIT_SIGNAL, |signal| EXIT_SIGNAL + signal);
     status.code().unwrap_or_else(signal)
@@ -112,7 +112,7 @@ pub(super) fn code(status: ExitStatus) -> i32 {
 
 async fn keep(mut output: Output, ring: Arc<Mutex<Ring>>) {
     let mut piece = vec![0; PIECE_BYTES];
-    // An error is an end as well: there is nothing more to read.
+    // An error also ends the output.
     while let Ok(n_read @ 1..) = output.read(&mut piece).await {
         lock(&ring).push(&piece[..n_read]);
     }

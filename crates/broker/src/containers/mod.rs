@@ -1,8 +1,12 @@
-//! Containers: a sandbox for each project that wants one, beside its sessions, with a directory of its own
-//! that is kept; commands in them; and the images that Docker makes sandboxes of.
+//! Containers: an optional sandbox per project, next to its sessions, with its own persistent
+//! directory; commands in them; and the images of Docker sandboxes.
 //!
-//! A container that runs has a *keeper*, a task that owns it, keeps the last of what it wrote, and ends it.
-//! Who may start what is decided by `core::containers`.
+//! A supervisor task (`keeper`) owns each running container, keeps the end of its output, and stops
+//! it. `core::containers` decides who may start what.
+//!
+//! * `start`: starting and stopping containers; `ring`: the end of their output.
+//! * `command`: commands in a container, or in their own sandbox.
+//! * `image`, `name`: images, their names and builds.
 
 mod command;
 mod image;
@@ -34,12 +38,12 @@ use crate::workspaces::Workspaces;
 /// Enough for a person's projects; each may take as much memory as an agent.
 const CONTAINERS_MAX: usize = 8;
 
-/// What containers are told.
+/// Settings for containers.
 #[derive(Debug, Clone)]
 pub struct ContainerSettings {
-    /// Containers that run at the same time, and commands in boxes of their own besides.
+    /// Maximum running containers and commands in their own sandboxes.
     pub containers_max: usize,
-    /// The images that are built here, by name.
+    /// Images that are built here, by name.
     pub images: BTreeMap<ImageName, ImageSource>,
 }
 
@@ -49,7 +53,7 @@ impl Default for ContainerSettings {
     }
 }
 
-/// The containers of projects, and the commands that run in sandboxes.
+/// The containers of projects, and commands in sandboxes.
 #[derive(Debug)]
 pub(crate) struct Containers {
     kernel: Arc<Kernel>,
@@ -58,7 +62,7 @@ pub(crate) struct Containers {
     images: Arc<Images>,
     disk: Arc<DiskGuard>,
     table: Mutex<ContainerTable<Arc<Live>, Arc<Ended>, CancellationToken>>,
-    /// A command has ended.
+    /// Notified when a command ends.
     command_ended: Notify,
 }
 
@@ -72,26 +76,26 @@ pub(crate) struct Images {
     builds: Mutex<HashSet<ImageName>>,
 }
 
-/// What a container is made of.
+/// How a container was created.
 #[derive(Debug, Clone)]
 struct Make {
     backend: &'static str,
     image: Option<String>,
-    /// What was to run in it; what waits if nothing was said.
+    /// Its command; `None` for the default program, which only waits.
     command: Option<Vec<String>>,
 }
 
-/// A container that runs.
+/// A running container.
 #[derive(Debug)]
 struct Live {
     make: Make,
     since: u64,
-    /// Tells its keeper to end it.
+    /// Makes its supervisor stop it.
     stop: CancellationToken,
     /// True once it is gone.
     over: watch::Receiver<bool>,
     ring: Arc<Mutex<Ring>>,
-    /// To run commands in it.
+    /// Runs commands in it.
     handle: BoxHandle,
 }
 
@@ -118,7 +122,7 @@ impl Containers {
         }
     }
 
-    /// How the container of a project is, if it had one.
+    /// Returns the state of a project's container, if it had one.
     pub(crate) fn info(&self, project: ProjectId) -> Option<ContainerInfo> {
         match lock(&self.table).find(project)? {
             Found::Starting => None,
@@ -127,7 +131,7 @@ impl Containers {
         }
     }
 
-    /// The last lines that the program of a project's container wrote, if it had one, and whether there
+    /// Returns the last lines of output of a project's container, if it had one, and whether there
     /// were more.
     pub(crate) fn logs(&self, project: ProjectId, lines_max: usize) -> Option<(String, bool)> {
         let ring = match lock(&self.table).find(project)? {
@@ -139,7 +143,7 @@ impl Containers {
         Some(lines)
     }
 
-    /// Whether a command runs in this workspace.
+    /// Returns whether a command runs in this workspace.
     pub(crate) fn is_used(&self, workspace: WorkspaceId) -> bool {
         lock(&self.table).is_used(workspace)
     }

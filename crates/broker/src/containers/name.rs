@@ -1,41 +1,42 @@
-//! Images of the configuration: their names, and where they come from.
+//! Configured images: their names and sources.
 
 use std::fmt;
 
 use camino::Utf8PathBuf;
 use ringback_sandbox::BuildNetwork;
 
-/// Characters of an image's name.
+/// Maximum length of an image name.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The name of an image in the configuration: small letters and digits, with single `-` between them.
+/// Name of an image in the configuration: lowercase letters and digits, with single `-` between
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImageName(String);
 
-/// A text that is no name of an image.
+/// An invalid image name.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{name}` is no name for an image: it has 1 to {NAME_CHARS_MAX} small letters and digits, with \
-     single `-` between them"
+    "`{name}` is not a valid image name: use 1 to {NAME_CHARS_MAX} lowercase letters and digits, \
+     with single `-` between them"
 )]
 pub struct ImageNameError {
     name: String,
 }
 
-/// Where an image comes from.
+/// The source of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageSource {
     /// The directory with its `Dockerfile`.
     pub dir: Utf8PathBuf,
-    /// What its build reaches.
+    /// Network of its build.
     pub network: BuildNetwork,
 }
 
 impl ImageName {
-    /// A name, if the text is one.
+    /// Parses a name.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the text is not a valid name.
     pub fn new(text: &str) -> Result<Self, ImageNameError> {
         let is_word = |word: &str| {
             !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
@@ -47,13 +48,13 @@ impl ImageName {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What the engine knows the image by.
+    /// Returns the image's tag in the container engine.
     #[must_use]
     pub fn tag(&self) -> String {
         format!("ringback-{}:latest", self.0)

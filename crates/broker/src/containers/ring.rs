@@ -1,15 +1,15 @@
-//! The last of what a container's program wrote.
+//! The end of a container's output.
 
 use std::collections::VecDeque;
 
-/// What is kept of a container's output: a few thousand lines.
+/// Output kept per container: a few thousand lines.
 pub(super) const RING_BYTES_MAX: usize = 256 << 10;
 
-/// The last bytes that were written.
+/// The last bytes of output.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     bytes: VecDeque<u8>,
-    /// Whether there was more before them.
+    /// Whether earlier output was dropped.
     has_dropped: bool,
 }
 
@@ -22,10 +22,10 @@ impl Ring {
         self.bytes.extend(kept);
     }
 
-    /// The last lines as text, and whether there was more before them.
+    /// Returns the last lines as text, and whether there was more before them.
     pub(super) fn last_lines(&self, lines_max: usize) -> (String, bool) {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
-        // The end of the last line begins no other.
+        // The final newline does not start another line.
         let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         let mut ends = body.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
         let start = ends.nth(lines_max.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(ring.last_lines(1), ("without end".to_owned(), true));
     }
 
-    /// Rule: what a container writes takes a bounded part of memory.
+    /// Rule: a container's output takes bounded memory.
     #[test]
     fn what_is_kept_has_a_limit() {
         let mut ring = Ring::default();

@@ -1,4 +1,4 @@
-//! How containers start and end.
+//! Starting and stopping containers.
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::{Arc, Mutex};
@@ -23,12 +23,12 @@ use crate::failure;
 use crate::sync::lock;
 use crate::workspaces::remove;
 
-/// What runs in a container that nobody gave a command: the program inside, which can also do nothing.
+/// Default command of a container: the program inside, in the mode that only waits.
 const WAIT: [&str; 2] = [places::INSIDE, "wait"];
-/// By which programs find others in a box.
+/// `PATH` in a sandbox.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What a box of a project has.
+/// The content of a project's sandbox.
 #[derive(Debug)]
 pub(super) struct Interior {
     pub(super) command: Vec<String>,
@@ -37,14 +37,14 @@ pub(super) struct Interior {
     pub(super) working_dir: Option<String>,
 }
 
-/// The place of a container that is being started; given back if nothing comes of it.
+/// The slot of a starting container; released if the start fails.
 struct Claim<'a> {
     containers: &'a Containers,
     project: ProjectId,
     is_running: bool,
 }
 
-/// A project that is being deleted. Dropped, it stays.
+/// A project that is being deleted. Dropped without `gone`, the project stays.
 #[derive(Debug)]
 pub(crate) struct Leaving {
     containers: Arc<Containers>,
@@ -66,28 +66,28 @@ impl Drop for Leaving {
 }
 
 impl Leaving {
-    /// Removes what its container left on the disk.
+    /// Removes the directory of its container.
     pub(crate) async fn remove_dir(&self) -> Result<()> {
         let dir = self.containers.container_path(self.project);
         self.containers.kernel.blocking(move || remove(&dir)).await
     }
 
-    /// The project is gone, and nothing of its container is remembered.
+    /// Forgets the container: the project is deleted.
     pub(crate) fn gone(self) {
         lock(&self.containers.table).forget(self.project);
     }
 }
 
 impl Containers {
-    /// The directory of a project's container, which is kept as long as the project.
+    /// Returns the directory of a project's container, which is kept as long as the project.
     pub(super) fn container_path(&self, project: ProjectId) -> Utf8PathBuf {
         self.kernel.config.data_dir.join("containers").join(project.to_string())
     }
 
-    /// Starts the container of a project, unless it runs.
+    /// Starts the container of a project, unless it is running.
     ///
     /// # Cancel safety
-    /// Nothing is left.
+    /// Dropping the future leaves nothing behind.
     pub(crate) async fn start_container(
         self: &Arc<Self>,
         principal: &Principal,
@@ -102,7 +102,7 @@ impl Containers {
             return running(&live, command.as_ref(), project);
         }
         let mut claim = Claim { containers: self, project, is_running: false };
-        // A deletion that came between would not have seen it.
+        // Check again: a deletion in between would not have seen it.
         let record = self.workspaces.visible_project(principal, project).await?;
         let end = BoxEnd::default();
         let dir = self.container_dir(project).await?;
@@ -129,7 +129,7 @@ impl Containers {
         Ok((Make { backend: boxes.backend(), image, command }, confined))
     }
 
-    /// Hands a container to its keeper.
+    /// Hands a container to its supervisor.
     fn keep_container(
         self: &Arc<Self>,
         project: ProjectId,
@@ -157,7 +157,7 @@ impl Containers {
         Ok(info)
     }
 
-    /// What a box of a project is made of, with what keeps it from everything else.
+    /// Returns the specification of a project's sandbox, with full isolation.
     pub(super) async fn box_spec(
         &self,
         boxes: &Boxes,
@@ -179,7 +179,7 @@ impl Containers {
         })
     }
 
-    /// Makes the directory of a project's container, which only this user can enter.
+    /// Creates the directory of a project's container, accessible to this user only.
     pub(super) async fn container_dir(&self, project: ProjectId) -> Result<Utf8PathBuf> {
         let dir = self.container_path(project);
         let made = dir.clone();
@@ -188,7 +188,7 @@ impl Containers {
                 std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&made).map_err(
                     |error| {
                         let message =
-                            format!("the directory of a container cannot be made: {error}");
+                            format!("cannot create the directory of a container: {error}");
                         Error::new(ErrorKind::Internal, message).with_source(error)
                     },
                 )
@@ -199,17 +199,17 @@ impl Containers {
 
     async fn inside_program(&self) -> Result<Utf8PathBuf> {
         let Some(inside) = self.kernel.config.sessions.inside.clone() else {
-            let message = "there is nothing here that could wait in a container; name a `command`";
+            let message = "this daemon has no default program for containers; set `command`";
             return Err(Error::invalid_field("command", message));
         };
         self.kernel.blocking(move || inside.path().map_err(failure::internal)).await
     }
 
-    /// Stops the container of a project; returns when nothing of it is left. How it is then; nothing if
-    /// it was never started.
+    /// Stops the container of a project, and returns when nothing of it is left. Returns its final
+    /// state; `None` if it was never started.
     ///
     /// # Cancel safety
-    /// It is stopped all the same.
+    /// The container stops in any case.
     pub(crate) async fn stop_container(&self, project: ProjectId) -> Result<Option<ContainerInfo>> {
         let live = match lock(&self.table).find(project) {
             Some(Found::Starting) => return Err(refused(project, Refusal::Starting)),
@@ -221,8 +221,8 @@ impl Containers {
         Ok(self.info(project))
     }
 
-    /// Ends the container and the commands of a project that is about to be deleted, and lets none start
-    /// until that is decided.
+    /// Ends the container and the commands of a project that is about to be deleted, and lets none
+    /// start meanwhile.
     pub(crate) async fn leave_container(self: &Arc<Self>, project: ProjectId) -> Result<Leaving> {
         let marked = lock(&self.table).leave(project);
         marked.map_err(|refusal| refused(project, refusal))?;
@@ -240,7 +240,7 @@ impl Containers {
         Ok(leaving)
     }
 
-    /// The daemon stops: containers end with it.
+    /// Ends all containers because the daemon stops.
     pub(crate) async fn end_containers(&self) {
         let running = lock(&self.table).close();
         for live in &running {
@@ -256,18 +256,18 @@ impl Live {
     async fn end(&self, project: ProjectId) {
         self.stop.cancel();
         self.gone().await;
-        tracing::debug!(%project, "a container was stopped");
+        tracing::debug!(%project, "container stopped");
     }
 
     async fn gone(&self) {
         let mut over = self.over.clone();
         if over.wait_for(|over| *over).await.is_err() {
-            tracing::error!("the keeper of a container ended by itself");
+            tracing::error!("a container's supervisor ended unexpectedly");
         }
     }
 }
 
-/// A container that runs already is what was asked for, unless it should run something else.
+/// Returns a container that is already running, unless it runs another command than requested.
 fn running(
     live: &Live,
     command: Option<&Vec<String>>,
@@ -277,7 +277,7 @@ fn running(
         return Ok(live.info());
     }
     let message = format!(
-        "the container of {project} runs another command already; stop it first with \
+        "the container of {project} already runs another command; stop it first with \
          `container_stop`"
     );
     Err(Error::new(ErrorKind::Conflict, message))
@@ -285,22 +285,22 @@ fn running(
 
 pub(super) fn refused(project: ProjectId, refusal: Refusal) -> Error {
     let message = match refusal {
-        Refusal::Starting => format!("the container of {project} is just being started"),
+        Refusal::Starting => format!("the container of {project} is starting"),
         Refusal::Leaving => {
             let message = format!("{project} is being deleted");
             return Error::new(ErrorKind::Conflict, message);
         }
         Refusal::Full { max } => format!(
-            "{max} are running, and there may be no more at the same time \
-             (sandbox.containers_max); stop one with `container_stop`, or wait until one has ended"
+            "{max} are running, which is the limit (sandbox.containers_max); stop one with \
+             `container_stop`, or wait until one ends"
         ),
         Refusal::Closed => "the daemon is stopping".to_owned(),
     };
     Error::new(ErrorKind::Busy, message)
 }
 
-/// A box that could not be made.
+/// Returns the error for a sandbox that could not be created.
 pub(super) fn not_started(error: &ringback_sandbox::StartError) -> Error {
-    let message = format!("the sandbox was not made: {}", failure::causes(error));
+    let message = format!("cannot create the sandbox: {}", failure::causes(error));
     Error::new(ErrorKind::ToolFailed, message).with_certainty(ringback_proto::Certainty::NotStarted)
 }

@@ -1,6 +1,6 @@
-//! The room on the disk, which all share: whoever fills it is ended, before the others have none. Looked
-//! after are agents with their workspaces and homes, containers, and commands in sandboxes of their own;
-//! what a session stores as content counts as its own.
+//! Protection of the shared disk: a writer that fills it is stopped before the others run out of
+//! space. Writers are agents with their workspaces and homes, tool servers, containers, and
+//! commands in their own sandboxes. Content that a session stores counts towards that session.
 
 mod space;
 
@@ -27,32 +27,33 @@ use crate::sessions::{Conversations, event};
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
-/// How often the disk is looked at while an agent runs: a fast disk takes a gigabyte meanwhile.
+/// How often the disk is checked while an agent runs: a fast disk takes a gigabyte in this time.
 const PERIOD: Duration = Duration::from_millis(250);
-/// How often while it is about to be full.
+/// The same while the disk is about to be full.
 const PERIOD_URGENT: Duration = Duration::from_millis(25);
-/// It is about to be full if so many falls like the last one are left: some hundred milliseconds.
+/// The disk is about to be full if it has room for this many drops like the last one: some hundred
+/// milliseconds.
 const FALLS_LEFT: u64 = 8;
-/// Of the time, measuring takes one part in so many.
+/// Measuring takes at most about one part in this many of the time.
 const MEASURE_SHARE: u32 = 4;
-/// How often workspaces are measured where nothing seems to happen.
+/// How often workspaces are measured while the disk is quiet.
 const MEASURE_PERIOD: Duration = Duration::from_secs(5);
-/// They are measured at once when the disk has so much less.
+/// A drop by this much triggers a measurement immediately.
 const FALL_BYTES: u64 = 16 << 20;
-/// Or so many files fewer.
+/// The same for files.
 const FALL_INODES: u64 = 1000;
-/// Entries of one directory that are looked at in one round: what is beyond is not counted.
+/// Directory entries counted per round; more are ignored.
 const ENTRIES_MAX: u64 = 500_000;
-/// When the disk runs short, one that grew by less in a round is not the reason.
+/// A writer that grew by less in a round is not the cause of a shortage.
 const GROWTH_BYTES: u64 = 1 << 20;
 /// The same for files.
 const GROWTH_INODES: u64 = 100;
-/// Content that is stored without looking at the disk first, which would take longer than storing it.
+/// Content below this size is stored without a disk check, which would take longer than storing.
 const UNCHECKED_BYTES: u64 = 256 << 10;
-/// With less than this left there is no time to wait for anybody.
+/// Below this, the reserve is released without waiting.
 const NOTHING_LEFT: u64 = 1 << 20;
 
-/// All that write on the disk and are looked after.
+/// All watched writers.
 #[derive(Debug)]
 pub(crate) struct DiskGuard {
     kernel: Arc<Kernel>,
@@ -60,31 +61,31 @@ pub(crate) struct DiskGuard {
     conversations: Arc<Conversations>,
     watched: Mutex<HashMap<u64, Watched>>,
     n_watched: AtomicU64,
-    /// Bytes of content that live sessions have stored.
+    /// Bytes of content stored by live sessions.
     stored: Mutex<HashMap<SessionId, u64>>,
     bell: Notify,
 }
 
-/// Who writes.
+/// A writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Writer {
     /// The agent of a session.
     Agent(SessionId),
-    /// A container, or a command in a box of its own.
+    /// A container, a tool server, or a command in its own sandbox.
     Box(ProjectId),
 }
 
-/// How it is ended.
+/// How to stop it.
 #[derive(Debug, Clone)]
 enum Ender {
     Agent(AgentHandle),
     Box(BoxEnd),
 }
 
-/// How a container or a command is ended for the disk's sake, and learns why.
+/// The stop signal for a sandbox that uses too much disk space, with the reason.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BoxEnd {
-    /// Ends it.
+    /// Stops it.
     pub(crate) stop: CancellationToken,
     why: Arc<OnceLock<String>>,
 }
@@ -94,7 +95,7 @@ impl BoxEnd {
         Self { stop, why: Arc::default() }
     }
 
-    /// Why it was ended, if it was for the disk's sake.
+    /// Returns the reason, if it was stopped because of the disk.
     pub(crate) fn why(&self) -> Option<&str> {
         self.why.get().map(String::as_str)
     }
@@ -105,26 +106,26 @@ struct Watched {
     writer: Writer,
     ender: Ender,
     dirs: Vec<Utf8PathBuf>,
-    /// What was in them when they were last measured.
+    /// Usage of the directories at the last measurement.
     last: Usage,
-    /// What it had stored as content by then.
+    /// Content it had stored by then.
     last_stored: u64,
 }
 
-/// A writer that is looked after until this is dropped.
+/// A writer that is watched until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     disk: Arc<DiskGuard>,
     id: u64,
 }
 
-/// What a round found.
+/// The result of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Measured {
     id: u64,
-    /// What it has.
+    /// Its usage.
     usage: Usage,
-    /// By how much that grew.
+    /// Growth since the last measurement.
     growth: u64,
     growth_inodes: u64,
 }
@@ -152,7 +153,7 @@ impl DiskGuard {
         }
     }
 
-    /// What the directories of a session have before its agent starts.
+    /// Measures the directories of a session before its agent starts.
     pub(crate) async fn measured_before(&self, place: Where) -> Usage {
         let (workspace, home) = (
             self.workspaces.workspace_path(place.workspace),
@@ -161,7 +162,7 @@ impl DiskGuard {
         self.usage_of(vec![workspace, home]).await
     }
 
-    /// Looks after an agent that was started.
+    /// Watches a started agent.
     pub(crate) fn watch(
         self: &Arc<Self>,
         place: Where,
@@ -177,7 +178,7 @@ impl DiskGuard {
         self.watch_these(Watched { writer, ender, dirs, last: before, last_stored })
     }
 
-    /// Looks after a container or a command that is about to be started.
+    /// Watches a sandbox that is about to start.
     pub(crate) async fn watch_box(
         self: &Arc<Self>,
         project: ProjectId,
@@ -200,27 +201,27 @@ impl DiskGuard {
         self.kernel.blocking(move || Ok(usage(&dirs))).await.unwrap_or_default()
     }
 
-    /// Whether there is room to start an agent.
+    /// Checks that there is room to start an agent.
     pub(crate) async fn check_disk(&self) -> Result<()> {
         let Some(space) = self.space().await else { return Ok(()) };
         let short = self.kernel.config.sessions.disk.shortage(space);
         let Some(short) = short else { return Ok(()) };
         let message = format!(
-            "no agent is started: the disk of {} {short}; delete what is not needed, such as old \
+            "cannot start an agent: the disk of {} {short}; delete what is not needed, such as old \
              workspaces",
             self.kernel.config.data_dir
         );
         Err(Error::new(ErrorKind::Busy, message).with_certainty(Certainty::NotStarted))
     }
 
-    /// Whether so much content can be stored, before any of it is: by anybody as far as the disk goes,
-    /// and by a session as far as its own account goes.
+    /// Checks that content of this size can be stored, before storing it: against the free space,
+    /// and for a session against its own limit.
     pub(crate) async fn check_room(&self, principal: &Principal, bytes: u64) -> Result<()> {
         self.check_account(principal, bytes)?;
         if bytes < UNCHECKED_BYTES { Ok(()) } else { self.check_free(bytes).await }
     }
 
-    /// Whether the account of a session has room for so much more content, if it is one's key.
+    /// Checks content of this size against the limit of a session, if the principal is its key.
     pub(crate) fn check_account(&self, principal: &Principal, bytes: u64) -> Result<()> {
         let Some(max) = self.kernel.config.sessions.disk.workspace_bytes else { return Ok(()) };
         let Some(session) = principal.held_by.map(|held_by| held_by.session) else { return Ok(()) };
@@ -234,24 +235,24 @@ impl DiskGuard {
             return Ok(());
         }
         let message = format!(
-            "with it the session would have {} in its workspace, its home and stored content, more \
-             than the {} that it may (`sandbox.workspace`)",
+            "the session would use {} for its workspace, its home and stored content, over its \
+             limit of {} (`sandbox.workspace`)",
             space::shown(used),
             space::shown(max)
         );
         Err(Error::new(ErrorKind::TooLarge, message))
     }
 
-    /// Whether the disk has room for so much more.
+    /// Checks that the disk has room for this much more.
     pub(crate) async fn check_free(&self, bytes: u64) -> Result<()> {
         let Some(space) = self.space().await else { return Ok(()) };
         let left = Space { free: space.free.saturating_sub(bytes), ..space };
         let Some(short) = self.kernel.config.sessions.disk.shortage(left) else { return Ok(()) };
-        let message = format!("{} cannot be stored: then the disk {short}", space::shown(bytes));
+        let message = format!("cannot store {}: then the disk {short}", space::shown(bytes));
         Err(Error::new(ErrorKind::Busy, message).with_certainty(Certainty::NotStarted))
     }
 
-    /// Counts content that was stored to the session whose key it was stored with.
+    /// Counts stored content towards the session whose key stored it.
     pub(crate) fn count_stored(&self, principal: &Principal, bytes: u64) {
         let Some(session) = principal.held_by.map(|held_by| held_by.session) else { return };
         let mut stored = lock(&self.stored);
@@ -259,7 +260,7 @@ impl DiskGuard {
         *stored = stored.saturating_add(bytes);
     }
 
-    /// A session has ended: what it stored is nobody's account any more.
+    /// Drops the count of an ended session.
     pub(crate) fn forget_stored(&self, session: SessionId) {
         lock(&self.stored).remove(&session);
     }
@@ -268,7 +269,7 @@ impl DiskGuard {
         lock(&self.stored).get(&session).copied().unwrap_or_default()
     }
 
-    /// How full the disk is; nothing if that cannot be told.
+    /// Returns how full the disk is; `None` if unknown.
     async fn space(&self) -> Option<Space> {
         let (disk, path) = (
             Arc::clone(&self.kernel.config.sessions.disk.disk),
@@ -279,13 +280,13 @@ impl DiskGuard {
         match looked.await {
             Ok(space) => Some(space),
             Err(error) => {
-                tracing::warn!(%error, "nobody knows how full the disk is");
+                tracing::warn!(%error, "cannot read how full the disk is");
                 None
             }
         }
     }
 
-    /// Takes the reserve if it is not there and there is plenty of room for it.
+    /// Creates the reserve if it is missing and there is plenty of room for it.
     pub(crate) async fn take_reserve(self: &Arc<Self>) {
         let Some(space) = self.space().await else { return };
         let left = space.free.saturating_sub(self.kernel.reserve.bytes().saturating_mul(2));
@@ -299,7 +300,7 @@ impl DiskGuard {
         }
     }
 
-    /// Looks after the disk while anybody writes, until the broker stops.
+    /// Checks the disk while there are writers, until the broker stops.
     pub(crate) async fn guard_disk(self: Arc<Self>) {
         let mut round = Round::default();
         let mut period = PERIOD;
@@ -319,7 +320,7 @@ impl DiskGuard {
         }
     }
 
-    /// Looks at the disk, and ends who fills it. Whether it is about to be full.
+    /// Checks the disk, and stops writers that fill it. Returns whether it is about to be full.
     async fn look(self: &Arc<Self>, round: &mut Round) -> bool {
         let limits = &self.kernel.config.sessions.disk;
         let Some(space) = self.space().await else { return false };
@@ -335,8 +336,8 @@ impl DiskGuard {
         if let Some(max) = limits.workspace_bytes {
             for over in found.iter().filter(|found| found.usage.bytes > max) {
                 let why = format!(
-                    "what it has on the disk is {}, more than the {} that it may \
-                     (`sandbox.workspace`); delete files there before it goes on, or raise the limit",
+                    "it uses {} on the disk, over its limit of {} (`sandbox.workspace`); delete \
+                     files there before it continues, or raise the limit",
                     space::shown(over.usage.bytes),
                     space::shown(max)
                 );
@@ -348,7 +349,7 @@ impl DiskGuard {
                 Some(fastest) => {
                     let why = format!(
                         "the disk {short}, and it grew fastest, by {} and {} files; delete what is \
-                         not needed before it goes on",
+                         not needed before it continues",
                         space::shown(fastest.growth),
                         fastest.growth_inodes
                     );
@@ -356,7 +357,7 @@ impl DiskGuard {
                 }
                 None if is_told => {}
                 None => {
-                    tracing::warn!(%short, "the disk runs short, and nothing here is the reason");
+                    tracing::warn!(%short, "the disk runs short, but nothing here is the cause");
                 }
             }
             if space.free < NOTHING_LEFT {
@@ -367,7 +368,7 @@ impl DiskGuard {
         is_falling && space.free < keep.saturating_add(fall.bytes.saturating_mul(FALLS_LEFT))
     }
 
-    /// What everybody has on the disk, and how much more than last time.
+    /// Measures the usage and growth of all writers.
     async fn measure(&self) -> Vec<Measured> {
         let places: Vec<_> = {
             let watched = lock(&self.watched);
@@ -400,14 +401,14 @@ impl DiskGuard {
         noted.collect()
     }
 
-    /// Ends a writer at once: one that is given time has it for writing on.
+    /// Stops a writer immediately: with a grace period it would go on writing.
     fn end_writer(&self, id: u64, why: &str) {
         let found =
             lock(&self.watched).get(&id).map(|watched| (watched.writer, watched.ender.clone()));
         let Some((writer, ender)) = found else { return };
-        tracing::warn!(?writer, why, "a writer is ended for the disk's sake");
+        tracing::warn!(?writer, why, "stopping a writer to protect the disk");
         if let Writer::Agent(session) = writer {
-            let text = Some(format!("the agent is ended: {why}"));
+            let text = Some(format!("agent stopped: {why}"));
             self.conversations.say(session, SessionEventInfo { text, ..event("error") });
         }
         match ender {
@@ -420,15 +421,15 @@ impl DiskGuard {
     }
 }
 
-/// The last time that everything was measured, and how full the disk was then.
+/// The last measurement, and how full the disk was then.
 #[derive(Debug, Default)]
 struct Round {
     last: Option<(Instant, Space)>,
-    /// Whether it was short then.
+    /// Whether the disk was short then.
     is_told: bool,
 }
 
-/// What the disk has less than when it was last measured.
+/// The drop in free space since the last measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Fall {
     bytes: u64,
@@ -436,7 +437,7 @@ struct Fall {
 }
 
 impl Round {
-    /// How much less there is. What became free in between counts as if it had been then.
+    /// Returns the drop since the last measurement. Space freed meanwhile raises the baseline.
     fn fall(&mut self, space: Space) -> Fall {
         let Some((_, last)) = &mut self.last else { return Fall::default() };
         last.free = last.free.max(space.free);
@@ -455,9 +456,9 @@ impl Round {
     }
 }
 
-/// Who is the reason why the disk runs short, if one of these is. The shorter it is, the less it takes.
-/// Where most of what is gone was taken by somebody else, none of these is ended for it, unless one has
-/// something that cannot be looked at.
+/// Returns the writer that causes a shortage, if one does. The less space is left, the less growth
+/// it takes. If others used most of the lost space, no writer is stopped for it, unless one has
+/// files that cannot be measured.
 fn reason<'a>(
     found: &'a [Measured],
     space: Space,
@@ -507,7 +508,7 @@ mod tests {
         Measured { id, usage, growth, growth_inodes: growth / 4096 }
     }
 
-    /// Rule: whoever writes little is not ended for somebody else, until nothing else helps.
+    /// Rule: a writer with little growth is not stopped for others, until nothing else helps.
     #[test]
     fn the_one_that_grows_fastest_is_the_reason_if_one_grows() {
         let limits = DiskLimits::default();
@@ -516,11 +517,11 @@ mod tests {
         assert_eq!(reason(&all, GIB / 2), Some(&all[1]));
         assert_eq!(reason(&all[..1], GIB / 2), None);
         assert_eq!(reason(&all[..1], GIB / 5), Some(&all[0]));
-        assert_eq!(reason(&[found(4, 0)], 0), None, "what does not grow is not the reason");
+        assert_eq!(reason(&[found(4, 0)], 0), None, "a writer that does not grow is not the cause");
     }
 
-    /// Rule: nobody is ended for what others took of the disk, however short it is; but one that hides
-    /// what it has is.
+    /// Rule: no writer is stopped for space that others used, however short it is, except one whose
+    /// usage cannot be measured.
     #[test]
     fn who_grew_little_is_not_ended_for_what_others_took() {
         let limits = DiskLimits::default();
@@ -533,7 +534,7 @@ mod tests {
         assert_eq!(reason(&all, space(1000), fall, &limits), Some(&all[1]));
     }
 
-    /// Rule: files count as bytes do.
+    /// Rule: files count like bytes.
     #[test]
     fn who_makes_most_files_is_the_reason_where_these_run_short() {
         let limits = DiskLimits::default();
@@ -544,22 +545,22 @@ mod tests {
         assert_eq!(reason(&all, short, Fall { bytes: 0, inodes: 7000 }, &limits), Some(&all[1]));
     }
 
-    /// Rule: what became free in between is not taken for a fall.
+    /// Rule: space freed in between does not count as a drop.
     #[test]
     fn a_fall_is_counted_from_the_most_there_was() {
         let mut round = Round::default();
         assert_eq!(
             round.fall(space(GIB)),
             Fall::default(),
-            "nothing is known before the first look"
+            "nothing is known before the first measurement"
         );
         round.last = Some((Instant::now(), space(GIB)));
         assert_eq!(round.fall(space(2 * GIB)), Fall::default());
         assert_eq!(round.fall(space(GIB)), Fall { bytes: GIB, inodes: 0 });
     }
 
-    /// Rule: what an agent has is counted as the disk has it: through no link, each file once, and at
-    /// any depth.
+    /// Rule: usage is counted as on the disk: no links are followed, each file counts once, at any
+    /// depth.
     #[test]
     fn a_directory_is_measured_as_the_disk_has_it() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! How full a disk is, and how full it may get.
+//! Free disk space, and how much of it must stay free.
 
 use std::fmt;
 use std::io;
@@ -6,61 +6,61 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 
-/// How much room there is on the disk.
+/// Disk limits.
 #[derive(Debug, Clone)]
 pub struct DiskLimits {
-    /// What an agent may have there: its workspace, its home, and content that it stored; the same for
-    /// a container. No limit if absent.
+    /// Space for an agent: its workspace, its home and the content it stored. A container has the
+    /// same limit. Unlimited if absent.
     pub workspace_bytes: Option<u64>,
-    /// What of the disk is kept free.
+    /// Space to keep free.
     pub keep_free: KeepFree,
-    /// How many files can still be made on it.
+    /// Inodes to keep free.
     pub keep_free_inodes: KeepFree,
-    /// What is set aside for ends and deletions on a full disk; 0 for nothing.
+    /// Space reserved for ends and deletions on a full disk; 0 for none.
     pub reserve_bytes: u64,
-    /// Who says how full the disk is.
+    /// The source of free space.
     pub disk: Arc<dyn Disk>,
 }
 
-/// What of the disk is kept free.
+/// How much of the disk to keep free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepFree {
-    /// A twentieth of it, but at most a gigabyte or a hundred thousand files.
+    /// A twentieth, but at most a gigabyte or a hundred thousand files.
     Usual,
-    /// So many bytes or files.
+    /// This number of bytes or files.
     Bytes(u64),
 }
 
 /// A disk.
 pub trait Disk: Send + Sync + fmt::Debug {
-    /// How full the disk is that a directory is on. May block.
+    /// Returns how full the disk of a directory is. May block.
     ///
     /// # Errors
-    /// When it does not say.
+    /// When the system does not report it.
     fn space(&self, path: &Utf8Path) -> io::Result<Space>;
 }
 
 /// How full a disk is, in bytes and in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// What may still be written.
+    /// Bytes that can still be written.
     pub free: u64,
-    /// All of it.
+    /// Bytes in total.
     pub total: u64,
-    /// The same in files; absent where the file system makes room for them as it goes.
+    /// Files; absent where the file system allocates inodes dynamically.
     pub inodes: Option<Inodes>,
 }
 
-/// How many files a disk has room for.
+/// Inodes of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Inodes {
-    /// That may still be made.
+    /// Files that can still be created.
     pub free: u64,
-    /// In all.
+    /// In total.
     pub total: u64,
 }
 
-/// What a disk has too little of.
+/// A resource that runs short on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shortage {
     /// Bytes.
@@ -69,18 +69,18 @@ pub(super) enum Shortage {
     Inodes { free: u64, keep: u64 },
 }
 
-/// The disk that the system has.
+/// The disk of this system.
 #[derive(Debug)]
 struct SystemDisk;
 
 impl Default for DiskLimits {
     fn default() -> Self {
         Self {
-            // Sources, what is built of them, and what package managers keep.
+            // Room for sources, build output and package caches.
             workspace_bytes: Some(10 << 30),
             keep_free: KeepFree::Usual,
             keep_free_inodes: KeepFree::Usual,
-            // The records of some hundred thousand ends.
+            // Room for the records of some hundred thousand ends.
             reserve_bytes: 64 << 20,
             disk: Arc::new(SystemDisk),
         }
@@ -88,7 +88,7 @@ impl Default for DiskLimits {
 }
 
 impl DiskLimits {
-    /// What there is less of than is kept free, if there is.
+    /// Returns what runs short of the space to keep free, if anything.
     pub(super) fn shortage(&self, space: Space) -> Option<Shortage> {
         let keep = self.keep_free.of(space.total);
         if space.free < keep {
@@ -101,7 +101,7 @@ impl DiskLimits {
 }
 
 impl KeepFree {
-    /// Of a disk with so many bytes.
+    /// Returns the bytes to keep free on a disk of this size.
     pub(super) const fn of(self, total: u64) -> u64 {
         match self {
             Self::Usual if total / 20 < 1 << 30 => total / 20,
@@ -110,7 +110,7 @@ impl KeepFree {
         }
     }
 
-    /// Of a disk with room for so many files.
+    /// Returns the inodes to keep free on a disk with this number of them.
     pub(super) const fn of_inodes(self, total: u64) -> u64 {
         match self {
             Self::Usual if total / 20 < 100_000 => total / 20,
@@ -125,11 +125,11 @@ impl fmt::Display for Shortage {
         match self {
             Self::Bytes { free, keep } => {
                 let (free, keep) = (shown(*free), shown(*keep));
-                write!(f, "has {free} left, and {keep} are kept free (`sandbox.keepFree`)")
+                write!(f, "has {free} left, but {keep} must stay free (`sandbox.keepFree`)")
             }
             Self::Inodes { free, keep } => write!(
                 f,
-                "has room for {free} more files, and {keep} are kept free \
+                "has room for {free} more files, but {keep} must stay free \
                  (`sandbox.keepFreeInodes`)"
             ),
         }
@@ -149,7 +149,7 @@ impl Disk for SystemDisk {
     }
 }
 
-/// Bytes for people.
+/// Formats a number of bytes for people.
 pub(super) fn shown(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = UNITS.into_iter().find(|(size, _)| bytes >= *size);
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!((shown(1536 << 20), shown(900)), ("1.5 GiB".to_owned(), "900 bytes".to_owned()));
     }
 
-    /// Rule: what is short has the name of its key.
+    /// Rule: a shortage names its configuration key.
     #[test]
     fn a_shortage_names_its_key() {
         let limits = DiskLimits::default();

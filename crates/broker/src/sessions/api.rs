@@ -1,4 +1,4 @@
-//! What edges do with sessions: serve the socket of one, and follow one.
+//! Entry points for edges: serving a session's socket, and following a session's events.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::sessions::conversation::events::event;
 use crate::sessions::{Conversations, ModelRequest};
 use crate::sync::lock;
 
-/// Events that a follower gets at once.
+/// Events that a follower gets in one batch.
 const FOLLOW_MAX: usize = 100;
 
 /// A live session, as edges see it.
@@ -32,15 +32,14 @@ pub struct SessionView {
     pub root: SessionId,
     /// Its project.
     pub project: ProjectId,
-    /// Whose it is.
+    /// Its owner.
     pub owner: PrincipalId,
-    /// How it stands.
+    /// Its state.
     pub status: SessionState,
 }
 
 impl Broker {
-    /// A session made a request of its model: into its events, into the audit, and into what it has
-    /// spent.
+    /// Records a session's model request in its events, the audit log and its spending.
     pub fn model_requested(&self, session: SessionId, request: &ModelRequest) {
         let rooms = &self.0;
         let Some(view) = self.session_view(session) else { return };
@@ -58,28 +57,28 @@ impl Broker {
         rooms.budgets.spent(session, request.usage);
     }
 
-    /// A session of this run.
+    /// Returns a session of this run.
     #[must_use]
     pub fn session_view(&self, session: SessionId) -> Option<SessionView> {
         self.0.register.view(session)
     }
 
-    /// The token behind a secret that is shown inside a session: also the session's own key, which
+    /// Authenticates a secret presented inside a session. This includes the session key, which
     /// works nowhere else.
     ///
     /// # Errors
-    /// `unauthenticated` when there is none that is valid here.
+    /// `unauthenticated` when the secret is not valid here.
     pub fn authenticate_in(&self, session: SessionId, secret: &str) -> Result<Credential> {
         self.0.identity.tokens.authenticate_in(session, secret, self.0.kernel.now())
     }
 
-    /// The tools that callers offer the agent of a session.
+    /// Returns the tools that callers offer the agent of a session.
     #[must_use]
     pub fn session_caller_tools(&self, session: SessionId) -> Vec<CallerTools> {
         self.session_view(session).map_or_else(Vec::new, |view| self.0.callers.tools(view.root))
     }
 
-    /// The agent of a session calls a tool of a caller.
+    /// Calls a caller's tool on behalf of the agent of a session.
     #[must_use]
     pub fn call_from_session(
         &self,
@@ -110,11 +109,11 @@ impl Broker {
         }
     }
 
-    /// The agent of a session says something to another: to one that comes from its own, or to a
-    /// new one.
+    /// Sends a message from the agent of a session to a descendant of that session, or to a new
+    /// session.
     ///
     /// # Errors
-    /// `not_found` for a session that does not come from its own, `busy` past a limit.
+    /// `not_found` for a session that is not a descendant, `busy` past a limit.
     pub async fn session_message_from(
         &self,
         session: SessionId,
@@ -124,10 +123,10 @@ impl Broker {
         self.0.sessions.message_from(session, message, to).await
     }
 
-    /// The agent of a session reads the events of it, or of one that comes from it.
+    /// Returns events of a session or a descendant to the session's agent.
     ///
     /// # Errors
-    /// `not_found` for any other.
+    /// `not_found` for any other session.
     pub async fn session_events_from(
         &self,
         session: SessionId,
@@ -139,7 +138,7 @@ impl Broker {
         self.0.conversations.events_of(request).await
     }
 
-    /// Follows what a session says after a number, with what its children say.
+    /// Follows the events of a session and its children after an index.
     ///
     /// # Errors
     /// `not_found` when this caller may not see it.
@@ -156,7 +155,7 @@ impl Broker {
     }
 }
 
-/// Somebody who follows a session.
+/// A subscriber to the events of a session.
 #[derive(Debug)]
 pub struct SessionFollower {
     conversations: Arc<Conversations>,
@@ -167,11 +166,11 @@ pub struct SessionFollower {
 }
 
 impl SessionFollower {
-    /// Waits for what the session says next. `None` once it is over and all was said, the token has
-    /// ended, or the daemon stops.
+    /// Waits for the next events. `None` once the session has ended and all events were delivered,
+    /// the token has ended, or the daemon stops.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
+    /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Vec<SessionEventInfo>> {
         while !self.over {
             let rung = self.conversations.bells.of(self.session).notified();

@@ -1,5 +1,5 @@
-//! What sessions spend on their models, and what happens at a limit: a session's model waits, whoever
-//! started it is asked, and without an answer its agent is stopped.
+//! Spending of sessions on their models. At a limit, the session's model requests wait and its
+//! caller is asked; without an answer in time, the agent is stopped.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,36 +22,36 @@ use crate::sessions::lifecycle::start::StartSession;
 use crate::sessions::{Conversations, Live, Origin, Register};
 use crate::sync::lock;
 
-/// What the ids of these questions begin with. Drivers make those of what agents ask, with other names.
+/// Prefix of the ids of limit questions. Drivers use other ids for permission requests.
 const LIMIT_ID: &str = "limit-";
-/// How often time at work is looked at.
+/// How often working time is checked.
 const LOOK_MS: u64 = 1000;
 
-/// A session has reached a limit, and nobody allowed more.
+/// A session has reached a limit, and more was not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the session has reached its limit `{limit}`")]
 pub struct Spent {
-    /// Which.
+    /// Name of the limit.
     pub limit: &'static str,
 }
 
-/// What a session and those that its agent starts spend from.
+/// The budget that a session shares with the sessions its agent starts.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// Whose it is, and who is asked about it.
+    /// The session that owns it, and asks at a limit.
     holder: SessionId,
     ledger: Mutex<Ledger>,
-    /// Somebody answered, or nobody will.
+    /// Notified on an answer, or when there will be none.
     changed: Notify,
 }
 
-/// What one session has spent, and from what.
+/// What one session has spent, and its budget.
 #[derive(Debug)]
 pub(super) struct Account {
     budget: Arc<Budget>,
-    /// Its own part, if the budget is another's.
+    /// Its own share, if another session holds the budget.
     own: Mutex<SpendingRecord>,
-    /// Since when its agent is at work and nobody has counted it.
+    /// Start of the working time that is not counted yet.
     working_since: Mutex<Option<u64>>,
 }
 
@@ -71,12 +71,12 @@ impl Account {
         Self { budget, own: Mutex::new(own), working_since: Mutex::new(None) }
     }
 
-    /// What a session may spend and has spent, as it is shown and stored.
+    /// Returns a session's limits and spending, as shown and stored.
     pub(super) fn record(&self, id: SessionId) -> SpendingRecord {
         if self.budget.holder == id { lock(&self.budget.ledger).record() } else { *lock(&self.own) }
     }
 
-    /// What its budget is asked about.
+    /// Returns the open question about its budget.
     pub(super) fn pause(&self) -> Option<SessionPause> {
         lock(&self.budget.ledger).question().map(|question| SessionPause {
             limit: question.limit.as_str().to_owned(),
@@ -85,7 +85,7 @@ impl Account {
         })
     }
 
-    /// The session that asks at a limit, if that is what was asked.
+    /// Returns the session that asks at a limit, if this is the id of its question.
     pub(super) fn asker(&self, request_id: &str) -> Option<SessionId> {
         self.budget.is_asked(request_id).then_some(self.budget.holder)
     }
@@ -100,12 +100,12 @@ impl Account {
         }
     }
 
-    /// Whoever started the session wants something new.
+    /// Reopens the budget: the caller sent a new message.
     pub(super) fn reopen(&self) {
         lock(&self.budget.ledger).reopen();
     }
 
-    /// A session ends; with the one whose the budget is, nothing more is spent.
+    /// Closes the budget if the ending session holds it.
     pub(super) fn end(&self, id: SessionId) {
         if self.budget.holder == id {
             lock(&self.budget.ledger).close();
@@ -115,13 +115,13 @@ impl Account {
 }
 
 impl Broker {
-    /// Waits until a session may ask its model.
+    /// Waits until a session may send a model request.
     ///
     /// # Errors
-    /// When it has reached a limit, and somebody said no or nobody said anything in time.
+    /// When it has reached a limit, and the answer was no or did not come in time.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
+    /// Dropping the future loses nothing.
     pub async fn may_ask_model(&self, session: SessionId) -> std::result::Result<(), Spent> {
         let Some(live) = self.0.register.live(session) else { return Ok(()) };
         let budget = &live.account.budget;
@@ -141,7 +141,7 @@ impl Broker {
     }
 }
 
-/// What sessions spend.
+/// The budgets of sessions.
 #[derive(Debug)]
 pub(crate) struct Budgets {
     kernel: Arc<Kernel>,
@@ -158,8 +158,8 @@ impl Budgets {
         }
     }
 
-    /// What a session is to spend from. With limits of its own for one that an agent starts there would
-    /// be two budgets where one was given.
+    /// Returns the account for a new session. A session started by an agent cannot have its own
+    /// limits: it would have a second budget where one was granted.
     pub(super) fn account_of(
         &self,
         start: &StartSession,
@@ -176,7 +176,7 @@ impl Budgets {
         let parent = start.origin.parent();
         if let Some(parent) = parent.and_then(|parent| self.register.live(parent)) {
             if start.limits.is_some() {
-                let message = "a session that an agent starts spends from that agent's budget";
+                let message = "a session started by an agent spends from that agent's budget";
                 return Err(Error::invalid_field("limits", message));
             }
             let budget = Arc::clone(&parent.account.budget);
@@ -191,7 +191,7 @@ impl Budgets {
         Ok(Account::new(Budget::new(id, spent), SpendingRecord::default()))
     }
 
-    /// Whether limits can be kept: what cannot be counted is refused, not overlooked.
+    /// Checks that limits can be enforced. What cannot be counted is refused.
     fn check_limits(&self, limits: &SpendLimits, agent: &str) -> Result<()> {
         let refused = |field: &str, message: String| Err(Error::invalid_field(field, message));
         let SpendLimits { max_tokens, max_time_ms, max_micro_usd } = limits;
@@ -202,10 +202,7 @@ impl Budgets {
             ("limits.max_micro_usd", &max_micro_usd),
         ] {
             if *max == Some(0) {
-                return refused(
-                    field,
-                    "a limit of nothing allows nothing; leave it out".to_owned(),
-                );
+                return refused(field, "a limit of 0 allows nothing; leave it out".to_owned());
             }
         }
         if max_tokens.is_none() && max_micro_usd.is_none() {
@@ -216,8 +213,8 @@ impl Budgets {
             self.kernel.config.sessions.agents.get(agent).and_then(|it| it.provider.as_ref());
         let Some(provider) = provider else {
             let message = format!(
-                "the agent `{agent}` has no `provider`, so nobody counts what its model takes; give it \
-                 one, or limit its time"
+                "agent `{agent}` has no `provider`, so its model usage is not counted; configure a \
+                 provider, or limit its time"
             );
             return refused(field, message);
         };
@@ -231,29 +228,29 @@ impl Budgets {
             .is_some_and(|it| it.has_prices(provider));
         if max_micro_usd.is_some() && !has_prices {
             let message = format!(
-                "nobody knows what the models of `{provider}` cost; say so in the daemon's \
-                 configuration: `[providers.{provider}.prices.\"MODEL*\"]` with `input` and `output`"
+                "the models of `{provider}` have no prices; add them to the daemon's configuration \
+                 as `[providers.{provider}.prices.\"MODEL*\"]` with `input` and `output`"
             );
             return refused("limits.max_micro_usd", message);
         }
         Ok(())
     }
 
-    /// A session asked its model.
+    /// Counts a model request of a session.
     pub(super) fn spent(self: &Arc<Self>, id: SessionId, usage: ModelUsage) {
         let Some(live) = self.register.live(id) else { return };
         live.account.add(id, |ledger| ledger.spend(usage));
         self.store_spent(id, &live.account);
     }
 
-    /// The agent of a session begins to work.
+    /// Starts counting the working time of a session's agent.
     pub(super) fn work_begins(&self, id: SessionId) {
         if let Some(live) = self.register.live(id) {
             lock(&live.account.working_since).get_or_insert(self.kernel.now().mono);
         }
     }
 
-    /// The agent of a session rests, or is gone.
+    /// Counts the working time of an agent that is idle now, or gone.
     pub(super) fn work_ends(self: &Arc<Self>, id: SessionId) {
         let Some(live) = self.register.live(id) else { return };
         let Some(since) = lock(&live.account.working_since).take() else { return };
@@ -266,7 +263,7 @@ impl Budgets {
         account.add(id, |ledger| ledger.work(ms));
     }
 
-    /// Resolves when it is time to look at how long an agent has worked; never if nobody limits that.
+    /// Resolves when an agent's working time is due for a check; never if it has no limit.
     pub(super) async fn time_to_look(&self, id: SessionId) {
         let since = self.register.live(id).and_then(|live| {
             let limits = lock(&live.account.budget.ledger).record().limits;
@@ -279,7 +276,7 @@ impl Budgets {
         tokio::time::sleep(left).await;
     }
 
-    /// Counts how long an agent has worked until now, and asks if that is too long.
+    /// Counts an agent's working time so far, and asks if it is over the limit.
     pub(super) fn look_at_work(self: &Arc<Self>, id: SessionId) {
         let Some(live) = self.register.live(id) else { return };
         let now = self.kernel.now().mono;
@@ -290,7 +287,7 @@ impl Budgets {
         self.look_at(&live.account.budget);
     }
 
-    /// Whether a budget allows more; asks if that is to be asked.
+    /// Checks a budget, and asks at a limit.
     fn look_at(self: &Arc<Self>, budget: &Arc<Budget>) -> Verdict {
         let digits = blake3::Hash::from_bytes(self.kernel.entropy.bytes()).to_hex();
         let request_id = format!("{LIMIT_ID}{}", &digits[..16]);
@@ -313,7 +310,7 @@ impl Budgets {
         verdict
     }
 
-    /// Stops the agents of a budget if nobody answers in time.
+    /// Stops the agents of a budget if no answer comes in time.
     async fn wait_for_answer(self: &Arc<Self>, budget: &Budget, request_id: &str, wait: Duration) {
         let late = tokio::time::sleep(wait);
         tokio::pin!(late);
@@ -334,7 +331,7 @@ impl Budgets {
         let now = self.kernel.now();
         let is_late = {
             let mut ledger = lock(&budget.ledger);
-            // The two clocks may differ by a moment; the wait is over.
+            // The two clocks may differ slightly; the wait is over.
             ledger.expire(ringback_core::Now { mono: u64::MAX, ..now })
         };
         if is_late {
@@ -343,7 +340,7 @@ impl Budgets {
         }
     }
 
-    /// Whether an answer is one to a question about a limit; then it is given here.
+    /// Handles an answer to a limit question. Returns false if it answers something else.
     pub(super) fn answer_limit(
         self: &Arc<Self>,
         live: &Live,
@@ -359,10 +356,10 @@ impl Budgets {
             (ledger.answer(request_id, option.as_deref()), ledger.record())
         };
         match answered {
-            // Somebody else was quicker.
+            // Another answer came first.
             None => return Ok(false),
             Some(Answered::Unknown) => {
-                let message = format!("the answers to this are `{MORE}` and `{END}`");
+                let message = format!("answer with `{MORE}` or `{END}`");
                 return Err(Error::invalid_field("answer.option", message));
             }
             Some(Answered::More) => {
@@ -378,7 +375,7 @@ impl Budgets {
         Ok(true)
     }
 
-    /// Nobody allowed more: what waits is refused, and the agents are stopped.
+    /// Refuses waiting model requests and stops the agents of a budget.
     fn stop_spending(self: &Arc<Self>, budget: &Budget) {
         let (reached, spent) = {
             let ledger = lock(&budget.ledger);
@@ -395,7 +392,7 @@ impl Budgets {
         };
         for live in stopped {
             if live.orders.try_send(Order::Abort).is_err() {
-                tracing::warn!(session = %budget.holder, "an agent at its limit cannot be told");
+                tracing::warn!(session = %budget.holder, "cannot stop an agent at its limit");
             }
         }
     }
@@ -407,7 +404,7 @@ impl Budgets {
             .say(id, SessionEventInfo { request_id, role, text, ..event("permission_answer") });
     }
 
-    /// Makes what a session has spent last. It only grows, so that the order of writes does not matter.
+    /// Stores what a session has spent. It only grows, so the order of writes does not matter.
     fn store_spent(self: &Arc<Self>, id: SessionId, account: &Account) {
         let holder = account.budget.holder;
         if holder != id {
@@ -421,17 +418,17 @@ impl Budgets {
         drop(self.kernel.tasks.spawn(async move {
             let record = Record::SessionSpent { id, spending: Box::new(spending) };
             if let Err(error) = kernel.commit_for_sure(&[record]).await {
-                tracing::error!(session = %id, %error, "what a session has spent is not stored");
+                tracing::error!(session = %id, %error, "cannot store a session's spending");
             }
         }));
     }
 }
 
-/// The event that asks.
+/// Returns the event that asks at a limit.
 fn asked(question: &Question, spent: &SpendingRecord) -> SessionEventInfo {
     let more = match question.limit {
         Limit::Tokens | Limit::Time | Limit::Usd => "as much again",
-        Limit::Prices => "go on, and leave out what has no price",
+        Limit::Prices => "continue, and do not count models without a price",
     };
     let choice = |id: &str, name: &str, kind: &str| PermissionChoice {
         id: id.to_owned(),
@@ -439,17 +436,17 @@ fn asked(question: &Question, spent: &SpendingRecord) -> SessionEventInfo {
         kind: kind.to_owned(),
     };
     let options =
-        vec![choice(MORE, more, "allow_once"), choice(END, "end its work", "reject_once")];
+        vec![choice(MORE, more, "allow_once"), choice(END, "stop the agent", "reject_once")];
     SessionEventInfo {
         request_id: Some(question.request_id.clone()),
-        tool_name: Some(format!("go on; it has used {}", said(question.limit, spent))),
-        text: Some(format!("{MORE}: {more}, {END}: end its work")),
+        tool_name: Some(format!("continue after {}", said(question.limit, spent))),
+        text: Some(format!("{MORE}: {more}, {END}: stop the agent")),
         options,
         ..event("permission_request")
     }
 }
 
-/// How far it went.
+/// Describes the spending against a limit.
 fn said(limit: Limit, spent: &SpendingRecord) -> String {
     let SpendingRecord { limits, usage, working_ms } = spent;
     let about = if usage.estimated { "about " } else { "" };
@@ -467,7 +464,7 @@ fn said(limit: Limit, spent: &SpendingRecord) -> String {
             format!("{about}{cost} of {} USD", limits.max_micro_usd.unwrap_or_default())
         }
         Limit::Prices => {
-            format!("{} tokens of models that have no price", usage.unpriced_tokens)
+            format!("{} tokens of models without a price", usage.unpriced_tokens)
         }
     }
 }

@@ -1,9 +1,17 @@
-//! Sessions of agents: started in a workspace, told messages, followed, ended with everything they
-//! started.
+//! Agent sessions: a session starts in a workspace, takes messages, emits events, and ends with
+//! everything it started.
 //!
-//! Every live session has a *keeper*, a task that owns its agent. Orders reach it through a queue;
-//! what the agent says goes into the session's ring and its journal. The rules (who may start how
-//! many, when a session is idle for too long) are core's.
+//! A supervisor task (`lifecycle::keeper`) owns the agent of each live session. Orders reach it
+//! through a queue; the agent's output goes to the session's ring and journal. Limits, such as the
+//! number of sessions and the idle time, are decided in core.
+//!
+//! * `lifecycle`: starting, running and ending a session.
+//! * `conversation`: messages, events, permission requests and their answers.
+//! * `offers`: the tools that callers and tool servers offer a session.
+//! * `reach`: network policy, model proxy and network proxy.
+//! * `budget`: spending and its limits.
+//! * `register`: all sessions of this run.
+//! * `url_token`: session URLs; `api`: the entry point for edges.
 
 mod api;
 mod budget;
@@ -56,41 +64,41 @@ use crate::rooms::Ground;
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
-/// How sessions are run.
+/// Settings for all sessions.
 #[derive(Debug, Clone)]
 pub struct SessionSettings {
-    /// Where the sockets of sessions are made. Short: a socket's path has about 100 bytes.
+    /// Directory for session sockets. Keep it short: a socket path has about 100 bytes.
     pub run_dir: Utf8PathBuf,
-    /// The agents there are, by name.
+    /// Configured agents, by name.
     pub agents: BTreeMap<String, AgentCommand>,
-    /// The directories that programs of agents are looked for in, as `PATH` has them.
+    /// Directories to search for agent programs, in the format of `PATH`.
     pub path: OsString,
-    /// The agent of a project that names none.
+    /// Agent of projects that do not name one.
     pub agent_default: String,
-    /// How far sessions may go where their project says nothing.
+    /// Limits of sessions whose project sets none.
     pub limits: SessionLimits,
-    /// What sessions said that is kept in memory; the journal has more.
+    /// Events kept in memory; the journal has more.
     pub events_kept: KeptEvents,
-    /// How long an agent may take to end by itself.
+    /// Time an agent gets to exit before it is killed.
     pub end_grace: Duration,
-    /// Who answers an agent that asks for permission, if the agent's own settings do not say.
+    /// Default answer to permission requests, for agents without their own setting.
     pub permissions: Permissions,
-    /// What `{inside}` in an agent's command stands for.
+    /// The program that `{inside}` in an agent's command stands for.
     pub inside: Option<Arc<dyn InsideProgram>>,
-    /// Opens the sockets by which agents reach others.
+    /// Sockets through which agents reach the outside.
     pub doors: SessionDoors,
-    /// What keeps agents from the rest of this machine.
+    /// How agents are confined.
     pub confinement: Confinement,
-    /// What sessions may spend where neither they nor their project say anything.
+    /// Spending limits where neither the session nor its project sets any.
     pub spending: SpendLimits,
-    /// How long somebody who is asked at a limit may take to answer.
+    /// How long a question at a limit waits for an answer.
     pub limit_wait: Duration,
-    /// How much room they have on the disk.
+    /// Disk limits.
     pub disk: DiskLimits,
 }
 
 impl SessionSettings {
-    /// The usual settings for sockets in this directory, without any agent.
+    /// Returns the default settings with sockets in this directory and no agents.
     #[must_use]
     pub fn in_dir(run_dir: Utf8PathBuf) -> Self {
         Self {
@@ -126,53 +134,54 @@ impl SessionSettings {
     }
 }
 
-/// Opens the sockets by which agents reach others, and says where sessions have URLs.
+/// The sockets of sessions, and the base of their URLs.
 #[derive(Debug, Clone, Default)]
 pub struct SessionDoors {
-    /// Opens the socket on which an agent calls back.
+    /// Opens the relay socket, on which an agent calls tools.
     pub relay: Option<Arc<dyn RelayDoor>>,
     /// Opens the model proxy.
     pub models: Option<Arc<dyn ModelDoor>>,
     /// Opens the network proxy.
     pub network: Option<Arc<dyn NetworkDoor>>,
-    /// Where the daemon is reached, such as `http://127.0.0.1:7180`: the URLs of sessions start
-    /// with it. Without a listener, sessions have no URL.
+    /// Base URL of the daemon, such as `http://127.0.0.1:7180`: session URLs start with it.
+    /// Without a listener, sessions have no URL.
     pub url: Option<String>,
 }
 
-/// How an agent is started.
+/// How to start an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentCommand {
-    /// The program and its arguments; the word `{inside}` stands for the MCP server of the session,
-    /// and `{message}` for the message to an agent that is started for each. Of a preset it is what
-    /// its arguments are added to; its own program if empty.
+    /// The program and its arguments. `{inside}` stands for the session's MCP server, `{message}`
+    /// for the message, in agents that are started per message. A preset appends its arguments to
+    /// this; if empty, it uses its own program.
     pub command: Vec<String>,
-    /// What its environment has besides what every agent's has.
+    /// Environment variables besides those of every agent.
     pub env: BTreeMap<String, String>,
-    /// How it is talked to.
+    /// The protocol it speaks.
     pub protocol: AgentProtocol,
-    /// Who answers when it asks for permission; as for all sessions if `None`.
+    /// The answer to its permission requests; the sessions' default if `None`.
     pub permissions: Option<Permissions>,
-    /// The provider whose models it may ask, by name. `{model}` in its arguments and environment is
-    /// where.
+    /// Name of the provider whose models it may use. `{model}` in its arguments and environment
+    /// stands for the address.
     pub provider: Option<String>,
-    /// Which of the provider's models a preset is pointed at.
+    /// The provider's model that a preset uses.
     pub model: Option<String>,
 }
 
 /// The program that agents start as their MCP server.
 pub trait InsideProgram: Send + Sync + std::fmt::Debug {
-    /// Where it is. Asked before an agent is started, so that the file need not be there, nor in
-    /// memory, before somebody needs it. May block.
+    /// Returns its path. Called before an agent starts, so that the file need not be on disk or in
+    /// memory until it is needed. May block.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     fn path(&self) -> std::io::Result<Utf8PathBuf>;
 }
 
-/// Opens the socket of a session, on which its agent calls back.
+/// Opens the relay socket of a session, on which its agent calls tools.
 pub trait RelayDoor: Send + Sync + std::fmt::Debug {
-    /// Binds `relay.sock` in this directory and serves it as this session until the guard is dropped.
+    /// Binds `relay.sock` in this directory and serves it as this session until the guard is
+    /// dropped.
     ///
     /// # Errors
     /// When it cannot be bound.
@@ -184,13 +193,13 @@ pub trait RelayDoor: Send + Sync + std::fmt::Debug {
     ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
 }
 
-/// Opens the door of a session to a model.
+/// Opens the model proxy of a session.
 pub trait ModelDoor: Send + Sync + std::fmt::Debug {
-    /// Binds `model.sock` in this directory and passes what is asked there to this model, for this
+    /// Binds `model.sock` in this directory and forwards its requests to this model, for this
     /// session, until the guard is dropped.
     ///
     /// # Errors
-    /// When there is no such model, or the socket cannot be bound.
+    /// When the model is unknown, or the socket cannot be bound.
     fn open(
         &self,
         broker: Broker,
@@ -199,28 +208,28 @@ pub trait ModelDoor: Send + Sync + std::fmt::Debug {
         model: &str,
     ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
 
-    /// Whether there are prices of this model's provider.
+    /// Returns whether prices are configured for this model's provider.
     fn has_prices(&self, model: &str) -> bool;
 }
 
-/// A request that a session made of its model: neither what was asked nor what was answered.
+/// A session's request to its model, without the content of request and answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelRequest {
-    /// Which model, by its name in the configuration.
+    /// Name of the model in the configuration.
     pub model: String,
     /// The method.
     pub method: String,
     /// The path, without a query.
     pub path: String,
-    /// What was answered; nothing if the agent left before.
+    /// Status of the answer; `None` if the agent disconnected first.
     pub status: Option<u16>,
-    /// Whether the answer passed to its end.
+    /// Whether the whole answer was passed on.
     pub is_whole: bool,
-    /// From its head to the last byte of its answer.
+    /// From the head of the request to the last byte of the answer.
     pub duration: Duration,
-    /// The model that answered, by its provider's name for it.
+    /// The model that answered, by the provider's name.
     pub answered_by: Option<String>,
-    /// What it took.
+    /// Tokens, bytes and cost.
     pub usage: ModelUsage,
 }
 
@@ -241,11 +250,11 @@ impl std::fmt::Display for ModelRequest {
             let about = if usage.estimated { "about " } else { "" };
             write!(f, ", {about}{input_tokens} tokens read, {output_tokens} written")?;
         }
-        write!(f, ", {bytes_up} bytes asked, {bytes_down} answered")
+        write!(f, ", {bytes_up} bytes sent, {bytes_down} received")
     }
 }
 
-/// The life of sessions: how they start, work and end.
+/// The service that starts, runs and ends sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) kernel: Arc<Kernel>,
@@ -281,33 +290,33 @@ impl Sessions {
     }
 }
 
-/// A live session's running parts.
+/// The running parts of a live session.
 #[derive(Debug)]
 pub(crate) struct Live {
     orders: mpsc::Sender<Order>,
-    /// True once its keeper has ended, and with it its agent.
+    /// True once its supervisor has ended, and with it the agent.
     over: watch::Receiver<bool>,
     key: Option<Key>,
-    /// The agent it runs.
+    /// Name of its agent.
     agent: String,
     /// The directory of its sockets.
     dir: Utf8PathBuf,
-    /// Gone when the session ends: then nobody is behind them.
+    /// Taken when the session ends, which closes the sockets.
     doors: Mutex<Option<Doors>>,
-    /// What it may reach, if that is ours to say.
+    /// What it may reach; `None` if it is not confined here.
     reach: Option<Reach>,
-    /// What it has spent, and from what.
+    /// What it has spent, and its budget.
     account: Account,
-    /// What its agent is answered that asks for permission.
+    /// The answers to its agent's permission requests.
     permissions: SharedPolicy,
-    /// What opens the session's URL.
+    /// The token of the session's URL.
     bearer: Bearer,
-    /// The servers that are its callers, by what they are called.
+    /// Its tool servers, by caller id.
     servers: Mutex<HashMap<String, CallerServer>>,
 }
 
 impl Live {
-    /// Whether a tool server is one of its callers.
+    /// Returns whether one of its callers is a tool server.
     pub(crate) fn has_server(&self) -> bool {
         !lock(&self.servers).is_empty()
     }

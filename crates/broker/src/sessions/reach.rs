@@ -1,5 +1,5 @@
-//! What a session may reach, and the doors through which it does: to the daemon, to its model, to
-//! the network.
+//! Network policy of sessions, and the sockets through which an agent reaches the daemon, its model
+//! (model proxy) and the network (network proxy).
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -26,15 +26,14 @@ use crate::sessions::lifecycle::start::{StartSession, not_made};
 use crate::sessions::{Conversations, ELSEWHERE, Live, Origin, Register};
 use crate::sync::lock;
 
-/// Said where an agent is under way that was started without a network.
-const NEXT_START: &str =
-    "an agent that was started without a network learns of it at its next start";
+/// Added to the event when a running agent was started without a network.
+const NEXT_START: &str = "an agent started without a network gets one at its next start";
 
-/// Opens the door of a session to the network.
+/// Opens the network proxy of a session.
 pub trait NetworkDoor: Send + Sync + std::fmt::Debug {
-    /// Binds `network.sock` in this directory and passes connections on as the policy allows, for
-    /// this session, until the guard is dropped. Another policy holds at once, also for connections
-    /// that there are.
+    /// Binds `network.sock` in this directory and forwards connections that the policy allows, for
+    /// this session, until the guard is dropped. A changed policy applies immediately, also to open
+    /// connections.
     ///
     /// # Errors
     /// When the socket cannot be bound.
@@ -47,14 +46,14 @@ pub trait NetworkDoor: Send + Sync + std::fmt::Debug {
     ) -> std::io::Result<Box<dyn Any + Send + Sync>>;
 }
 
-/// A place that a session asked for: nothing of what was said there.
+/// A connection that a session asked for, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkConnection {
-    /// The host, as it was asked for, and the port.
+    /// The requested host, and the port.
     pub place: String,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: NetworkOutcome,
-    /// From when it was asked for until it ended.
+    /// From the request to the end.
     pub duration: Duration,
     /// Bytes that left the sandbox.
     pub bytes_up: u64,
@@ -62,29 +61,29 @@ pub struct NetworkConnection {
     pub bytes_down: u64,
 }
 
-/// What became of a connection.
+/// The outcome of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkOutcome {
-    /// It was made, and ended by itself.
+    /// Established, and ended normally.
     Passed,
-    /// It was made, and closed because it is not allowed any more, or the session ended.
+    /// Established, and closed because it is no longer allowed, or the session ended.
     Closed,
-    /// It was made, and closed because nothing passed for too long.
+    /// Established, and closed after too long without traffic.
     Idle,
     /// The host is not allowed.
     HostRefused,
     /// No address of the host is allowed.
     AddressRefused,
-    /// The name of the host has no address.
+    /// The host name does not resolve.
     Unresolved,
-    /// Nobody answers there.
+    /// The host does not answer.
     Unreachable,
-    /// The agent left before there was an answer.
+    /// The agent disconnected before there was an answer.
     GivenUp,
 }
 
 impl NetworkOutcome {
-    /// Its name in the audit.
+    /// Returns its name in the audit log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -99,11 +98,11 @@ impl NetworkOutcome {
         }
     }
 
-    /// What the followers of a session are told of it.
+    /// Returns the reason for the session's events, if it was refused.
     const fn told(self) -> Option<&'static str> {
         match self {
-            Self::HostRefused => Some("it is not allowed"),
-            Self::AddressRefused => Some("its address is not public, and not listed"),
+            Self::HostRefused => Some("not allowed"),
+            Self::AddressRefused => Some("its address is neither public nor listed"),
             Self::Passed
             | Self::Closed
             | Self::Idle
@@ -114,15 +113,15 @@ impl NetworkOutcome {
     }
 }
 
-/// What a session may reach, while it lives.
+/// The network policy of a live session.
 #[derive(Debug)]
 pub(super) struct Reach {
     policy: watch::Sender<Arc<NetworkPolicy>>,
-    /// One change at a time: what is stored is what holds.
+    /// One change at a time, so that the stored policy is the active one.
     changing: Semaphore,
 }
 
-/// What an agent reaches others by.
+/// The open sockets of an agent.
 #[derive(Debug, Default)]
 pub(super) struct Doors {
     _relay: Option<Socket>,
@@ -130,9 +129,9 @@ pub(super) struct Doors {
     network: Option<Socket>,
 }
 
-/// The guard of a socket: dropped, nobody is behind it.
+/// The guard of a socket: dropping it closes the socket.
 pub(super) struct Socket(
-    #[expect(dead_code, reason = "it is there to be dropped")] pub(super) Box<dyn Any + Send + Sync>,
+    #[expect(dead_code, reason = "held to be dropped")] pub(super) Box<dyn Any + Send + Sync>,
 );
 
 impl std::fmt::Debug for Socket {
@@ -141,7 +140,7 @@ impl std::fmt::Debug for Socket {
     }
 }
 
-/// Whose doors.
+/// The session whose sockets are opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Holder<'a> {
     pub(super) id: SessionId,
@@ -161,7 +160,7 @@ impl Reach {
 }
 
 impl Live {
-    /// What it may reach, if that is ours to say.
+    /// Returns its network policy; `None` if it is not confined here.
     pub(super) fn network(&self) -> Option<Arc<NetworkPolicy>> {
         self.reach.as_ref().map(Reach::policy)
     }
@@ -172,8 +171,7 @@ impl Live {
 }
 
 impl Broker {
-    /// A session asked for a place of the network: into the audit, and into its events if it was
-    /// refused.
+    /// Records a connection in the audit log, and in the session's events if it was refused.
     pub fn network_asked(&self, session: SessionId, asked: &NetworkConnection) {
         let rooms = &self.0;
         let Some(view) = self.session_view(session) else { return };
@@ -186,7 +184,7 @@ impl Broker {
     }
 }
 
-/// What sessions may reach.
+/// Network policies and proxies of sessions.
 #[derive(Debug)]
 pub(crate) struct Networks {
     kernel: Arc<Kernel>,
@@ -207,8 +205,8 @@ impl Networks {
         }
     }
 
-    /// What a session may reach: what was asked for, what its project says, or the model of its
-    /// agent. `None` for an agent that is not confined.
+    /// Returns the network policy of a session: the requested one, its project's, or only the model
+    /// of its agent. `None` for an agent that is not confined.
     pub(super) fn network_of(
         &self,
         start: &StartSession,
@@ -226,7 +224,7 @@ impl Networks {
             Origin::Again(record) => record.network.clone(),
             Origin::New { .. } => None,
         };
-        // What an agent starts reaches no further than itself.
+        // A session started by an agent reaches no further than that agent.
         let parent = start.origin.parent();
         let agents = parent.and_then(|parent| self.register.live(parent)?.network());
         let usual = match (before, agents) {
@@ -244,31 +242,30 @@ impl Networks {
         Ok(Some(asked.clone()))
     }
 
-    /// Where nobody says anything: the model that the configuration gives an agent.
+    /// Returns the default policy: the model that the configuration gives an agent.
     fn usual_network(&self, agent: &str) -> NetworkPolicy {
         let agent = self.kernel.config.sessions.agents.get(agent);
         let has_model = agent.is_some_and(|agent| agent.provider.is_some());
         NetworkPolicy::of(if has_model { NetworkMode::Model } else { NetworkMode::None })
     }
 
-    /// Opens what an agent reaches others by.
+    /// Opens the sockets of an agent.
     pub(super) fn open_doors(&self, holder: Holder<'_>) -> Result<Doors> {
         let relay = self.kernel.config.sessions.doors.relay.as_ref();
         let relay = relay.map(|relay| relay.open(self.broker()?, holder.id, holder.dir));
-        let relay =
-            relay.transpose().map_err(|error| not_made("the socket of a session", error))?;
+        let relay = relay.transpose().map_err(|error| not_made("a session's socket", error))?;
         let mut doors = Doors { _relay: relay.map(Socket), ..Doors::default() };
         self.adjust(&mut doors, holder)?;
         Ok(doors)
     }
 
-    /// The broker, for what serves a session's sockets.
+    /// Returns the broker, for the servers of a session's sockets.
     fn broker(&self) -> std::io::Result<Broker> {
         let rooms = self.rooms.upgrade().map(Broker);
         rooms.ok_or_else(|| std::io::Error::other("the daemon has stopped"))
     }
 
-    /// Opens the doors that there should be, and closes the others.
+    /// Opens the proxies that the policy allows, and closes the others.
     fn adjust(&self, doors: &mut Doors, holder: Holder<'_>) -> Result<()> {
         let Holder { id, dir, agent, reach } = holder;
         let mode = reach.map(|reach| reach.policy().mode);
@@ -287,9 +284,9 @@ impl Networks {
                     Some(models) => {
                         self.broker().and_then(|broker| models.open(broker, id, dir, model))
                     }
-                    None => Err(std::io::Error::other("this daemon has no models")),
+                    None => Err(std::io::Error::other("this daemon has no model proxy")),
                 };
-                let what = format!("the door of the agent `{agent}` to the model `{model}`");
+                let what = format!("the model proxy of agent `{agent}` for `{model}`");
                 doors.model = Some(Socket(opened.map_err(|error| not_made(&what, error))?));
             }
         }
@@ -301,17 +298,17 @@ impl Networks {
                     Some(networks) => self.broker().and_then(|broker| {
                         networks.open(broker, id, dir, reach.policy.subscribe())
                     }),
-                    None => Err(std::io::Error::other("this daemon has no door to the network")),
+                    None => Err(std::io::Error::other("this daemon has no network proxy")),
                 };
                 let opened =
-                    opened.map_err(|error| not_made("the door of a session to the network", error));
+                    opened.map_err(|error| not_made("the network proxy of a session", error));
                 doors.network = Some(Socket(opened?));
             }
         }
         Ok(())
     }
 
-    /// Changes what a live session may reach, and with it those that it started.
+    /// Changes the network policy of a live session and of the sessions it started.
     pub(crate) async fn change_network(
         &self,
         principal: &Principal,
@@ -322,7 +319,7 @@ impl Networks {
         let record = self.register.visible_session(principal, id).await?;
         may_hold_back(principal, record.owner)?;
         let live = self.register.live(id).ok_or_else(|| {
-            let message = format!("session {id} is not live; a message continues it first");
+            let message = format!("session {id} is not live; send it a message to continue it");
             Error::new(ErrorKind::Conflict, message)
         })?;
         let Some(reach) = &live.reach else {
@@ -330,12 +327,11 @@ impl Networks {
             return Ok(record);
         };
         let changing = reach.changing.try_acquire();
-        let changing =
-            changing.map_err(|_| Error::busy("the changes of this session's network"))?;
+        let changing = changing.map_err(|_| Error::busy("changing this session's network"))?;
         let before = reach.policy();
         let stored = [Record::SessionNetwork { id, network: policy.clone() }];
         if is_within(&policy, &before) {
-            // What is forbidden is so at once, whether it can be written or not.
+            // A restriction applies immediately, even if it cannot be stored.
             self.apply(id, &live, &policy)?;
             self.narrow_children(id, &policy);
             self.kernel.commit_for_sure(&stored).await?;
@@ -352,7 +348,7 @@ impl Networks {
         Ok(SessionRecord { network: Some(policy), ..record })
     }
 
-    /// Makes a policy hold; if its doors cannot be opened, the one before does again.
+    /// Applies a policy; if its proxies cannot be opened, restores the previous one.
     fn apply(&self, id: SessionId, live: &Live, policy: &NetworkPolicy) -> Result<()> {
         let Some(reach) = &live.reach else { return Ok(()) };
         let mut doors = lock(&live.doors);
@@ -363,7 +359,7 @@ impl Networks {
         self.adjust(doors, live.holder(id)).inspect_err(|_| drop(reach.policy.send_replace(before)))
     }
 
-    /// What a session's agent started reaches no further than itself, also from now on.
+    /// Narrows the sessions that a session's agent started to the same policy.
     fn narrow_children(&self, of: SessionId, policy: &NetworkPolicy) {
         let live: Vec<_> = {
             let table = lock(&self.register.table);
@@ -382,7 +378,7 @@ impl Networks {
         }
     }
 
-    /// The same for a session that was just started, if the other changed meanwhile.
+    /// Narrows a session that was just started, in case its parent's policy changed meanwhile.
     pub(super) fn narrow_to(&self, maker: SessionId, id: SessionId) {
         if let Some(policy) = self.register.live(maker).and_then(|live| live.network()) {
             self.narrow(id, &policy);
@@ -400,29 +396,29 @@ impl Networks {
                 self.conversations.say(id, SessionEventInfo { text, ..event("network_changed") });
             }
             Err(error) => {
-                tracing::debug!(session = %id, %error, "a session ended before its network changed");
+                tracing::debug!(session = %id, %error, "session ended before its network changed");
             }
         }
     }
 }
 
-/// Whether a policy says what it can mean.
+/// Checks that a policy is consistent.
 pub(crate) fn check_network(policy: &NetworkPolicy) -> Result<()> {
     policy.check().map_err(|error| Error::invalid_field("network", error.to_string()))
 }
 
-/// What is promised of an agent that nothing confines: everything, and nothing less.
+/// Rejects a policy that cannot be enforced on an unconfined agent: anything but `full`.
 fn check_unconfined(agent: &str, said: Option<&NetworkPolicy>) -> Result<()> {
     let Some(said) = said else { return Ok(()) };
     let message = if agent == ELSEWHERE {
-        "an agent that runs elsewhere has the network of its own machine; leave `network` out"
+        "an agent that runs elsewhere uses the network of its own machine; leave `network` out"
             .to_owned()
     } else if said.mode == NetworkMode::Full {
         return Ok(());
     } else {
         format!(
-            "the agent `{agent}` is not confined here and can reach everything: `{}` cannot be \
-             kept; confine agents with `sandbox.backend = \"auto\"`, or say `full`",
+            "agent `{agent}` is not confined here and can reach everything, so `{}` cannot be \
+             enforced; set `sandbox.backend = \"auto\"`, or use `full`",
             said.mode
         )
     };

@@ -1,4 +1,4 @@
-//! The register: which sessions there are, and the running parts of those that are live.
+//! The register of all sessions, with the running parts of the live ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::kernel::Kernel;
 use crate::sessions::{ELSEWHERE, Live, SessionView};
 use crate::sync::lock;
 
-/// Which sessions there are. Every room about sessions has it; none of them is known to it.
+/// All sessions of this run. Every module about sessions uses it; it knows none of them.
 #[derive(Debug)]
 pub(crate) struct Register {
     kernel: Arc<Kernel>,
@@ -24,7 +24,7 @@ pub(crate) struct Register {
     pub(super) live: Mutex<HashMap<SessionId, Arc<Live>>>,
 }
 
-/// What a live session may reach and spend, has spent, and is asked about.
+/// Network, spending and pending limit question of a live session.
 #[derive(Debug)]
 pub(crate) struct Outside {
     pub(crate) network: Option<NetworkPolicy>,
@@ -38,19 +38,19 @@ impl Register {
         Self { kernel, table, live: Mutex::default() }
     }
 
-    /// The running parts of a session, while it has any.
+    /// Returns the running parts of a session, while it is live.
     pub(crate) fn live(&self, session: SessionId) -> Option<Arc<Live>> {
         lock(&self.live).get(&session).cloned()
     }
 
-    /// A session of this run, as edges see it.
+    /// Returns a session of this run, as edges see it.
     pub(crate) fn view(&self, session: SessionId) -> Option<SessionView> {
         let (place, status) = lock(&self.table).find(session)?;
         let (id, root, project, owner) = (place.id, place.root, place.project, place.owner);
         Some(SessionView { id, root, project, owner, status })
     }
 
-    /// How a session stands with the outside, if it is live.
+    /// Returns the network and spending of a session, if it is live.
     pub(crate) fn outside(&self, id: SessionId) -> Option<Outside> {
         let live = self.live(id)?;
         let network = live.network().map(Arc::unwrap_or_clone);
@@ -66,7 +66,7 @@ impl Register {
         lock(&self.table).next_idle()
     }
 
-    /// A session that this principal may see.
+    /// Returns a session, if this principal may see it.
     pub(crate) async fn visible_session(
         &self,
         principal: &Principal,
@@ -84,7 +84,7 @@ impl Register {
         found.await?.ok_or_else(|| Error::not_found("session", id))
     }
 
-    /// Whether the agent of a live session runs elsewhere.
+    /// Returns whether the agent of a live session runs elsewhere.
     pub(super) fn is_elsewhere(&self, session: SessionId) -> bool {
         self.live(session).is_some_and(|live| live.agent == ELSEWHERE)
     }

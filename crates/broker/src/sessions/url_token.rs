@@ -1,5 +1,5 @@
-//! The URL of a session: who may enter there. Every live session has at most one bearer token, of which
-//! only the hash is kept, in memory: it dies with the session, and with the daemon.
+//! Session URLs and the bearer tokens that open them. Every live session has at most one token.
+//! Only its hash is kept, in memory: it dies with the session and with the daemon.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,10 +21,10 @@ use crate::rooms::Ground;
 use crate::sessions::{Live, Register};
 use crate::sync::lock;
 
-/// Where the URLs of sessions are, below the daemon's own.
+/// Path of session URLs below the daemon's base URL.
 const PATH: &str = "/mcp/s/";
 
-/// Somebody who was let in at a session's URL. It is that session, and calls with its key.
+/// Access through a session's URL: acts as that session, and calls with its session key.
 #[derive(Debug, Clone)]
 pub struct SessionPass {
     session: SessionId,
@@ -33,37 +33,37 @@ pub struct SessionPass {
 }
 
 impl SessionPass {
-    /// Which session.
+    /// Returns the session.
     #[must_use]
     pub const fn session(&self) -> SessionId {
         self.session
     }
 
-    /// The key to the daemon's own tools, if there is one. It is checked at every call.
+    /// Returns the session key, if there is one. It is checked at every call.
     #[must_use]
     pub const fn key(&self) -> Option<&Credential> {
         self.key.as_ref()
     }
 
-    /// The same with the key that was shown with a request; without any if that is not valid.
+    /// Replaces the key by the one sent with a request, or by none if that is not valid.
     #[must_use]
     pub fn with_key(self, key: Option<Credential>) -> Self {
         Self { key, ..self }
     }
 
-    /// Whether it lets nobody in any more.
+    /// Returns whether access has ended.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.ended.is_cancelled()
     }
 
-    /// Resolves when the session is over, or its token was replaced.
+    /// Resolves when the session has ended, or its token was replaced.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
     }
 }
 
-/// The token of a session's URL; none until somebody is given one.
+/// The token of a session's URL; empty until one is issued.
 #[derive(Debug, Default)]
 pub(super) struct Bearer(Mutex<Option<Issued>>);
 
@@ -78,7 +78,7 @@ impl Bearer {
         lock(&self.0).is_some()
     }
 
-    /// Puts another token in place of the one before, which is void.
+    /// Replaces the token. The previous one becomes invalid.
     fn issue(&self, secret: &Secret) {
         let issued = Issued { hash: secret_hash(secret.expose()), ended: CancellationToken::new() };
         if let Some(before) = lock(&self.0).replace(issued) {
@@ -86,7 +86,7 @@ impl Bearer {
         }
     }
 
-    /// Void from now on, and whoever is in is told.
+    /// Invalidates the token and ends access through it.
     pub(super) fn end(&self) {
         if let Some(issued) = lock(&self.0).take() {
             issued.ended.cancel();
@@ -102,26 +102,27 @@ impl Bearer {
 }
 
 impl Broker {
-    /// Lets somebody in at the URL of a session, which counts as a use of it.
+    /// Checks the token of a session's URL. Access counts as use of the session.
     ///
     /// # Errors
     /// `not_found` when the session is not live, `unauthenticated` when this is not its token.
     pub fn enter_session(&self, session: SessionId, secret: &str) -> Result<SessionPass> {
-        // One that is being ended still has its parts, but it is over for whoever comes now.
+        // A session that is ending still has its parts, but takes no new connections.
         let is_live = self.session_view(session).is_some_and(|view| view.status.is_live());
         let live = self.0.register.live(session).filter(|_| is_live).ok_or_else(|| {
-            let message = format!("there is no session {session} here: it has ended");
+            let message = format!("session {session} is not live: it has ended");
             Error::new(ErrorKind::NotFound, message)
         })?;
         let ended = live.bearer.check(secret).ok_or_else(|| {
-            let message = "this is not the token of this session's URL";
+            let message = "invalid token for this session's URL";
             Error::new(ErrorKind::Unauthenticated, message)
         })?;
         lock(&self.0.register.table).touch(self.0.kernel.now(), session);
         Ok(self.0.url_tokens.pass(session, &live, ended))
     }
 
-    /// The daemon's own tools that somebody at a session's URL may call, and those on lines.
+    /// Returns the daemon's own tools, and the tools on lines, that may be called at a session's
+    /// URL.
     #[must_use]
     pub fn key_tools(&self, pass: &SessionPass) -> (Vec<&'static ToolRow>, Vec<Arc<OfferedTool>>) {
         let Some(Ok(principal)) = pass.key.as_ref().map(|key| key.principal(self.0.kernel.now()))
@@ -135,7 +136,7 @@ impl Broker {
     }
 }
 
-/// The URLs of sessions, and the tokens that open them.
+/// Session URLs and their tokens.
 #[derive(Debug)]
 pub(crate) struct UrlTokens {
     kernel: Arc<Kernel>,
@@ -157,12 +158,13 @@ impl UrlTokens {
         SessionPass { session, key: key.map(Credential::Token), ended }
     }
 
-    /// Where a session is reached, if anything listens there.
+    /// Returns the URL of a session, if the daemon has an HTTP listener.
     pub(crate) fn session_url(&self, session: SessionId) -> Option<String> {
         self.kernel.config.sessions.doors.url.as_ref().map(|base| format!("{base}{PATH}{session}"))
     }
 
-    /// The URL of a session, for who started it, with its token if nobody has been given one.
+    /// Returns the URL of a session to the principal that started it, with a token if none was
+    /// issued yet.
     pub(super) fn first_pass(
         &self,
         principal: &Principal,
@@ -178,7 +180,7 @@ impl UrlTokens {
         Some((url, token))
     }
 
-    /// The URL of a session with a new token.
+    /// Returns the URL of a session with a new token.
     pub(super) fn new_pass(&self, session: SessionId) -> Result<(String, Secret)> {
         let url = self.session_url(session).ok_or_else(|| {
             let message = "this daemon has no HTTP listener, so its sessions have no URL";

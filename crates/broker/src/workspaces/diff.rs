@@ -1,4 +1,4 @@
-//! What changed in a workspace since its start.
+//! Changes in a workspace since its initial state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -17,25 +17,25 @@ use super::unified::{self, Side};
 use super::{NOW_LIMITS, SKIPPED_MAX, kind, told};
 use crate::failure;
 
-/// Changed files that are told of: more than anybody looks at, and few enough for one message.
+/// Changed files that are listed: more than anyone reads, and few enough for one message.
 const CHANGES_MAX: usize = 10_000;
-/// What is shown of a file at most; a longer one is named.
+/// Files longer than this are named, but not shown.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
-/// How long a diff is at most; files after that are only in the list.
+/// Maximum length of a diff; files after that are only listed.
 const DIFF_BYTES_MAX: usize = 4 << 20;
 
-/// What changed.
+/// The changes.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) diff: String,
     pub(crate) changes: Vec<WorkspaceChange>,
-    /// Whether the diff shows less than there is.
+    /// Whether the diff is incomplete.
     pub(crate) truncated: bool,
-    /// What could not be compared.
+    /// Files that could not be compared.
     pub(crate) skipped: Vec<WorkspaceSkipped>,
 }
 
-/// Compares a workspace with how it was, at or below a path.
+/// Compares a workspace with its initial state, at or below a path.
 pub(crate) fn compare(
     tree: &Tree,
     start: &Start,
@@ -44,7 +44,7 @@ pub(crate) fn compare(
 ) -> Result<Compared> {
     let ignored = Ignored::at(start).map_err(failure::internal)?;
     let Present { files: mut now, skipped } = present(tree, start, &ignored, below)?;
-    // Nobody knows what became of the files in there.
+    // The state of the files below a skipped path is unknown.
     let unknown: BTreeSet<&Path> = skipped.iter().map(|skipped| skipped.path.as_path()).collect();
     let mut paths: Vec<&PathBuf> = start.files.keys().collect();
     let new: Vec<PathBuf> =
@@ -55,13 +55,13 @@ pub(crate) fn compare(
         path.starts_with(below) && !path.ancestors().any(|above| unknown.contains(above))
     });
     if paths.is_empty() && below != Path::new("") {
-        // What is there and has nothing to show is as it was; what is not there is asked for in vain.
+        // An existing path without changes is unchanged; a missing one is an error.
         tree.entry(below).map_err(failure::tree)?;
     }
     let mut compared = Compared { skipped: told(&skipped), ..Compared::default() };
     for path in paths {
         if stop.is_cancelled() {
-            return Err(Error::cancelled("the comparison was told to stop"));
+            return Err(Error::cancelled("the comparison was stopped"));
         }
         let (before, after) = (start.files.get(path), now.remove(path));
         compared.add(tree, start, path, before, after.as_ref())?;
@@ -69,14 +69,14 @@ pub(crate) fn compare(
     Ok(compared)
 }
 
-/// What there is.
+/// The current files.
 struct Present {
     files: BTreeMap<PathBuf, Entry>,
     skipped: Vec<Skipped>,
 }
 
-/// The files and links there are at or below a path, without those that are ignored unless they were
-/// there before.
+/// Returns the files and symlinks at or below a path, without ignored ones unless they were in the
+/// initial state.
 fn present(tree: &Tree, start: &Start, ignored: &Ignored, below: &Path) -> Result<Present> {
     let is_known = |entry: &Entry| match entry.kind {
         EntryKind::Directory => {
@@ -95,7 +95,7 @@ fn present(tree: &Tree, start: &Start, ignored: &Ignored, below: &Path) -> Resul
             tree.walk(below, NOW_LIMITS, keep).map_err(failure::tree)?
         }
         Ok(entry) if keep(&entry) => Walked { entries: vec![entry], skipped: Vec::new() },
-        // What is not there now may have been there before.
+        // A missing path may be in the initial state.
         Ok(_) | Err(TreeError::NotFound { .. }) => Walked::default(),
         Err(error) => return Err(failure::tree(error)),
     };
@@ -126,7 +126,7 @@ impl Compared {
             }
             new => new.map_err(failure::tree)?,
         };
-        // Gone between the listing and now is gone.
+        // A file deleted since the listing counts as removed.
         let new = new.flatten();
         let change = match (&old, &new) {
             (Some(old), Some(new)) if old == new => return Ok(()),
@@ -136,7 +136,7 @@ impl Compared {
             (Some(_), None) => ChangeKind::Removed,
         };
         if self.changes.len() == CHANGES_MAX {
-            let message = format!("more than {CHANGES_MAX} files changed; look at one directory");
+            let message = format!("more than {CHANGES_MAX} files changed; compare one directory");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         self.show(path, (&old, || start.content_of(before)), (&new, || content(tree, after)))?;
@@ -150,7 +150,7 @@ impl Compared {
         Ok(())
     }
 
-    /// Adds a change to the diff, if there is room.
+    /// Appends a change to the diff, if there is room.
     fn show(
         &mut self,
         path: &Path,
@@ -186,7 +186,7 @@ impl Start {
     }
 }
 
-/// A file or a link as it is; nothing if it is gone, or no longer what it was seen to be.
+/// Returns the current state of a file or symlink; `None` if it is gone, or changed its kind.
 fn state(tree: &Tree, entry: &Entry) -> Result<Option<FileState>, TreeError> {
     let hashed = match entry.kind {
         EntryKind::File => tree.hash(&entry.path).map(|hash| (hash, entry.size)),
@@ -208,7 +208,7 @@ fn state(tree: &Tree, entry: &Entry) -> Result<Option<FileState>, TreeError> {
     }
 }
 
-/// What is in a file now, or where a link leads; nothing of what is gone.
+/// Returns the content of a file or the target of a symlink; empty if it is gone.
 fn content(tree: &Tree, entry: Option<&Entry>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let Some(entry) = entry else { return Ok(bytes) };
@@ -217,13 +217,13 @@ fn content(tree: &Tree, entry: Option<&Entry>) -> io::Result<Vec<u8>> {
         return Ok(target.into_os_string().into_encoded_bytes());
     }
     if let Ok(file) = tree.open_file(&entry.path) {
-        // It may have grown since it was looked at.
+        // It may have grown since the listing.
         file.take(TEXT_BYTES_MAX).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }
 
-/// What is text, as such.
+/// Returns the content as text, if it is text.
 fn text(bytes: Vec<u8>) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }

@@ -1,5 +1,5 @@
-//! What a workspace's `.gitignore` files named at its start: what an agent builds is not what it was
-//! asked for. As they were then, so that an agent cannot hide what it does.
+//! The rules of a workspace's `.gitignore` files, which keep build output out of diffs. They are
+//! read from the initial state, so that an agent cannot hide its changes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -9,14 +9,14 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::start::Start;
 
-/// The name of a file with rules.
+/// Name of a file with rules.
 const RULES: &str = ".gitignore";
-/// The directory of a repository itself, which is nobody's work.
+/// The directory of the repository itself, which is always ignored.
 const GIT: &str = ".git";
-/// More than any list of names has.
+/// Maximum length of a `.gitignore`; more than any real one has.
 const RULES_BYTES_MAX: u64 = 1 << 20;
 
-/// The rules, by the directory they are for.
+/// The rules, by directory.
 #[derive(Debug)]
 pub(super) struct Ignored(BTreeMap<PathBuf, Gitignore>);
 
@@ -33,7 +33,7 @@ impl Ignored {
             let mut builder = GitignoreBuilder::new(dir);
             for line in String::from_utf8_lossy(&bytes).lines() {
                 if let Err(error) = builder.add_line(None, line) {
-                    tracing::debug!(%error, "a rule of a workspace's .gitignore makes no sense");
+                    tracing::debug!(%error, "skipping an invalid rule in a workspace's .gitignore");
                 }
             }
             rules.extend(builder.build().map(|built| (dir.to_owned(), built)));
@@ -41,12 +41,12 @@ impl Ignored {
         Ok(Self(rules))
     }
 
-    /// Whether something is left out, by itself or with a directory it is in.
+    /// Returns whether a path is ignored, directly or through a parent directory.
     pub(super) fn has(&self, path: &Path, is_dir: bool) -> bool {
         if path.file_name().is_some_and(|name| name == GIT) {
             return true;
         }
-        // The nearest rule that says anything counts.
+        // The nearest matching rule wins.
         let said = path.ancestors().skip(1).find_map(|dir| {
             let said = self.0.get(dir)?.matched_path_or_any_parents(path, is_dir);
             (!said.is_none()).then(|| said.is_ignore())

@@ -1,7 +1,11 @@
-//! Files of workspaces: whose they are, how a workspace was at its start, and what changed since.
+//! Workspaces and their files: who may see them, their initial state, and what changed since.
 //!
-//! An agent may be writing there at the same time, and may have written anything: everything goes
-//! through a [`Tree`], which follows no link.
+//! * `start`: the recorded initial state; `ignored`: its `.gitignore` rules.
+//! * `diff`, `unified`: the changes since, also as a unified diff.
+//! * `remove`: deletion.
+//!
+//! An agent may be writing at the same time, and may have written anything: all access goes through
+//! a [`Tree`], which follows no links.
 
 mod diff;
 mod ignored;
@@ -30,15 +34,15 @@ use crate::kernel::Kernel;
 use crate::sessions::Register;
 use crate::sync::lock;
 
-/// How much of a workspace is looked at, what is ignored aside: an agent may have made far more than
+/// How much of a workspace is read, without ignored files: an agent may have created far more than
 /// it was given.
 pub(crate) const NOW_LIMITS: TreeLimits =
     TreeLimits { entries_max: 100_000, bytes_max: 1024 << 20 };
 
-/// What is told of that could not be looked at: enough to see what it is about.
+/// Skipped files that are reported: enough to see the problem.
 pub(crate) const SKIPPED_MAX: usize = 1000;
 
-/// What could not be looked at, as others are told of it.
+/// Converts skipped files for an answer.
 pub(crate) fn told(skipped: &[Skipped]) -> Vec<WorkspaceSkipped> {
     let told = skipped.iter().take(SKIPPED_MAX).map(|Skipped { path, why }| WorkspaceSkipped {
         path: path.to_string_lossy().into_owned(),
@@ -47,7 +51,7 @@ pub(crate) fn told(skipped: &[Skipped]) -> Vec<WorkspaceSkipped> {
     told.collect()
 }
 
-/// Projects and workspaces: whose they are, where they lie, and what is in them.
+/// Projects and workspaces: visibility, paths and content.
 #[derive(Debug)]
 pub(crate) struct Workspaces {
     pub(crate) kernel: Arc<Kernel>,
@@ -59,18 +63,18 @@ impl Workspaces {
         Self { kernel, register }
     }
 
-    /// The directory of a workspace.
+    /// Returns the directory of a workspace.
     pub(crate) fn workspace_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
         self.kernel.config.data_dir.join("workspaces").join(workspace.to_string())
     }
 
-    /// The home of the agents in a workspace: what they keep for themselves, such as their
-    /// conversations. Beside the workspaces, so that it is no part of what they made.
+    /// Returns the home of the agents in a workspace, for their own files such as conversations. It
+    /// is outside the workspace, so that it is not part of the agents' work.
     pub(crate) fn home_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
         self.kernel.config.data_dir.join("homes").join(workspace.to_string())
     }
 
-    /// A project that this principal may see.
+    /// Returns a project, if this principal may see it.
     pub(crate) async fn visible_project(
         &self,
         principal: &Principal,
@@ -84,7 +88,7 @@ impl Workspaces {
             .ok_or_else(|| Error::not_found("project", id))
     }
 
-    /// The workspace a session is to work in: the one named, the one last used, or none yet.
+    /// Returns the workspace for a session: the named one, the last used one, or none yet.
     pub(crate) async fn workspace_for(
         &self,
         principal: &Principal,
@@ -104,8 +108,8 @@ impl Workspaces {
         Ok(all.into_iter().max_by_key(used))
     }
 
-    /// A workspace by its id, for a principal that may see its project. It is the one rule for whatever
-    /// names a workspace: to the key of a session, the workspaces of others are not there.
+    /// Returns a workspace by id, for a principal that may see its project. Every lookup by id uses
+    /// this one rule: a session key does not see the workspaces of other sessions.
     pub(crate) async fn workspace_of(
         &self,
         principal: &Principal,
@@ -124,7 +128,7 @@ impl Workspaces {
         found.ok_or_else(|| Error::not_found("workspace", id))
     }
 
-    /// The workspaces of a project that a principal may see, newest first.
+    /// Returns the workspaces of a project that a principal may see, newest first.
     pub(crate) async fn workspaces_of(
         &self,
         principal: &Principal,
@@ -142,7 +146,7 @@ impl Workspaces {
         found.await
     }
 
-    /// A workspace whose files this principal may read and write.
+    /// Returns a workspace whose files this principal may read and write.
     pub(crate) async fn files_of(
         &self,
         principal: &Principal,
@@ -154,7 +158,7 @@ impl Workspaces {
         self.workspace_of(principal, &project, workspace).await
     }
 
-    /// The files of a workspace. May block.
+    /// Opens the files of a workspace. May block.
     pub(crate) fn tree(&self, workspace: WorkspaceId) -> Result<Tree> {
         Tree::open(self.workspace_path(workspace).as_std_path()).map_err(failure::tree)
     }

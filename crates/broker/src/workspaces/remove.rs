@@ -1,4 +1,4 @@
-//! Deleting what agents made: from the disk first, then from the records.
+//! Deletion of workspaces: from the disk first, then from the records.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::failure;
 use crate::sessions::Register;
 use crate::sync::lock;
 
-/// Something that is being deleted, and that nothing starts in. Dropped, it is open again.
+/// A project or workspace that is being deleted: no session starts in it until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Closed {
     register: Arc<Register>,
@@ -27,17 +27,16 @@ impl Drop for Closed {
 }
 
 impl Workspaces {
-    /// Lets no session start in what is about to be deleted.
+    /// Keeps sessions from starting in a project or workspace that is about to be deleted.
     ///
     /// # Errors
-    /// `conflict` when one works in it, or it is being deleted already.
+    /// `conflict` when a session is live in it, or it is already being deleted.
     pub(crate) fn close_for_deletion(&self, what: Leaving) -> Result<Closed> {
         lock(&self.register.table).leave(what)?;
         Ok(Closed { register: Arc::clone(&self.register), what })
     }
 
-    /// Removes what a workspace has on the disk: its files, the home of its agents, and how it was at
-    /// its start.
+    /// Removes a workspace from the disk: its files, the home of its agents, and its initial state.
     pub(crate) async fn remove_workspace_dirs(&self, workspace: WorkspaceId) -> Result<()> {
         let (files, home) = (self.workspace_path(workspace), self.home_path(workspace));
         let forget = self.forget_start(workspace);
@@ -52,7 +51,7 @@ impl Workspaces {
     }
 }
 
-/// Removes a directory that an agent wrote in. What is left of it can be tried again. Blocks.
+/// Removes a directory that an agent wrote to. After a failure it can be tried again. Blocks.
 pub(crate) fn remove(dir: &Utf8Path) -> Result<(), Error> {
     remove_tree(dir.as_std_path())
         .map_err(|error| failure::tree_left(error).with_certainty(Certainty::MayHaveRun))

@@ -1,5 +1,5 @@
-//! How a workspace was before its first agent was started: an archive of it, beside the workspaces,
-//! which goes with it.
+//! The initial state of a workspace, before its first agent started: an archive outside the
+//! workspace, deleted with it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,13 +18,13 @@ use super::Workspaces;
 use crate::failure;
 use crate::kernel::Kernel;
 
-/// What is remembered of a workspace's start at most, and what an archive may put there: a directory of
-/// sources has far less, and each start is a copy.
+/// Maximum size of a recorded initial state, and of an archive that is unpacked into a workspace. A
+/// source directory is far smaller, and each record is a copy.
 pub const START_LIMITS: TreeLimits = TreeLimits { entries_max: 20_000, bytes_max: 256 << 20 };
 
 impl Workspaces {
-    /// Remembers how a workspace is, unless that is known of an earlier moment. One that is too large
-    /// is remembered as such: its agent can start, and its changes cannot be told. May block.
+    /// Records the initial state of a workspace, unless already recorded. If it is too large, only
+    /// that is recorded: its agent can start, but changes cannot be shown. May block.
     pub(crate) fn remember_start(
         &self,
         workspace: WorkspaceId,
@@ -33,7 +33,7 @@ impl Workspaces {
         move || starts.remember(&root)
     }
 
-    /// Forgets how a workspace was. May block.
+    /// Deletes the initial state of a workspace. May block.
     pub(crate) fn forget_start(
         &self,
         workspace: WorkspaceId,
@@ -50,18 +50,18 @@ impl Workspaces {
         }
     }
 
-    /// How a workspace was. May block.
+    /// Returns the initial state of a workspace. May block.
     pub(crate) fn start_of(&self, workspace: WorkspaceId) -> Result<Start> {
         let starts = Starts::of(&self.kernel, workspace);
         if let Ok(why) = fs::read_to_string(&starts.refusal) {
-            let message = format!("how {workspace} was at its start is not known: then {why}");
+            let message = format!("the initial state of {workspace} was not recorded: {why}");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         match Start::open(&starts.archive) {
             Ok(start) => Ok(start),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let message = format!(
-                    "no agent was started in {workspace} yet, so there is nothing to compare with"
+                    "no agent has started in {workspace} yet, so there is nothing to compare with"
                 );
                 Err(Error::new(ErrorKind::NotFound, message))
             }
@@ -70,10 +70,10 @@ impl Workspaces {
     }
 }
 
-/// Where it is written.
+/// The files of a recorded state.
 struct Starts {
     archive: Utf8PathBuf,
-    /// Why there is none.
+    /// Written instead of the archive, with the reason.
     refusal: Utf8PathBuf,
 }
 
@@ -96,7 +96,7 @@ impl Starts {
         let tree = Tree::open(root.as_std_path()).map_err(failure::tree)?;
         let entries = tree.walk(Path::new(""), START_LIMITS, |_| true).and_then(within_limits);
         if entries.as_ref().is_ok_and(Vec::is_empty) {
-            // An archive of nothing needs no bytes, and so is never half written.
+            // An empty archive needs no bytes, so it is never half written.
             let mut private = fs::OpenOptions::new();
             private.write(true).create(true).truncate(true).mode(0o600);
             return private.open(&self.archive).map(drop).map_err(failure::internal);
@@ -116,7 +116,7 @@ impl Starts {
     }
 }
 
-/// What is packed of a workspace's start, unless it is too large. What cannot be read is no part of it.
+/// Returns the entries to pack, unless they are too large. Unreadable files are left out.
 fn within_limits(Walked { entries, skipped }: Walked) -> Result<Vec<Entry>, TreeError> {
     if skipped.iter().any(|skipped| skipped.why == SkipReason::TooLarge) {
         return Err(TreeError::TooManyBytes { max: START_LIMITS.bytes_max });
@@ -124,21 +124,21 @@ fn within_limits(Walked { entries, skipped }: Walked) -> Result<Vec<Entry>, Tree
     Ok(entries)
 }
 
-/// How a workspace was.
+/// The initial state of a workspace.
 #[derive(Debug)]
 pub(crate) struct Start {
     file: File,
-    /// Files and links.
+    /// Files and symlinks.
     pub(super) files: BTreeMap<PathBuf, Before>,
 }
 
-/// A file or a link as it was.
+/// A file or symlink in the initial state.
 #[derive(Debug)]
 pub(super) enum Before {
     File {
         executable: bool,
         size: u64,
-        /// Where in the archive its bytes are.
+        /// Offset of its content in the archive.
         offset: u64,
     },
     Symlink {
@@ -166,7 +166,7 @@ impl Start {
         Ok(Self { file: File::open(path)?, files })
     }
 
-    /// What a file had in it.
+    /// Returns the content of a file, or the target of a symlink.
     pub(super) fn content(&self, before: &Before) -> io::Result<impl Read + use<'_>> {
         let (offset, size, text) = match before {
             Before::File { size, offset, .. } => (*offset, *size, Vec::new()),
@@ -176,7 +176,7 @@ impl Start {
         Ok((&self.file).take(size).chain(io::Cursor::new(text)))
     }
 
-    /// A file or a link as others are told of it.
+    /// Returns the state of a file or symlink, for an answer.
     pub(super) fn state(&self, before: &Before) -> io::Result<FileState> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(self.content(before)?)?;

@@ -1,4 +1,4 @@
-//! A change as a unified diff, in the form that `git apply` takes.
+//! Writes a change as a unified diff, in the format of `git apply`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 use ringback_proto::request::{FileKind, FileState};
 use similar::TextDiff;
 
-/// Reached by texts that are made to be hard to compare; what is found by then is shown.
+/// Reached only by texts crafted to be hard to compare; the result so far is shown.
 const COMPARE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A file on one side of a change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) state: &'a FileState,
-    /// What is in it; `None` if it is no text, or too long to show.
+    /// Its content; `None` if it is not text, or too long to show.
     pub(super) text: Option<&'a str>,
 }
 
-/// Adds what became of a file to a diff.
+/// Appends the change of a file to a diff.
 pub(super) fn write(diff: &mut String, path: &Path, old: Option<Side<'_>>, new: Option<Side<'_>>) {
     match (old, new) {
         (Some(old), Some(new)) if old.state.kind != new.state.kind => {
-            // Another kind of thing is another thing.
+            // A change of kind is a removal and an addition.
             section(diff, path, Some(old), None);
             section(diff, path, None, Some(new));
         }
@@ -56,13 +56,13 @@ fn section(diff: &mut String, path: &Path, old: Option<Side<'_>>, new: Option<Si
         return;
     }
     let compared = TextDiff::configure().timeout(COMPARE_TIMEOUT).diff_lines(old, new);
-    // What follows a name with a space in it would otherwise be part of it.
+    // Without the tab, text after a name with a space would be part of the name.
     let end = |name: &str| if name.contains(' ') { "\t" } else { "" };
     diff.push_str(&format!("--- {a}{}\n+++ {b}{}\n", end(&a), end(&b)));
     diff.push_str(&compared.unified_diff().to_string());
 }
 
-/// What is in a file; nothing in one that is not there.
+/// Returns the content of a file; empty if it does not exist.
 fn text(side: Option<Side<'_>>) -> Option<&str> {
     side.map_or(Some(""), |side| side.text)
 }
@@ -75,8 +75,7 @@ const fn mode(side: Side<'_>) -> &'static str {
     }
 }
 
-/// A name as `git` writes it: one with control characters, or that is not UTF-8, cannot pass for
-/// something else.
+/// Quotes a name like `git`: control characters and invalid UTF-8 cannot pass for something else.
 fn quoted(prefix: &str, path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();
     let plain = |text: &str| !text.contains(|c: char| c.is_control() || matches!(c, '"' | '\\'));

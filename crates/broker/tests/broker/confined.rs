@@ -155,9 +155,12 @@ async fn an_agent_that_is_not_here_is_told_with_what_to_do() {
     let fixture = start_with(agents).await;
     let who = Credential::local();
     for (agent, parts) in [
-        ("path", ["there is no program `/usr/bin/no-such-agent`", "`command`"]),
-        ("name", ["the daemon's PATH has no program `no-such-agent`", "`command`"]),
-        ("preset", ["the daemon's PATH has no program `goose`", "ringback agents check goose"]),
+        ("path", ["program `/usr/bin/no-such-agent` not found;", "`command`"]),
+        ("name", ["program `no-such-agent` not found in the daemon's PATH", "`command`"]),
+        (
+            "preset",
+            ["program `goose` not found in the daemon's PATH", "ringback agents check goose"],
+        ),
     ] {
         let project = project(&fixture, &who).await;
         let message =

@@ -46,7 +46,7 @@ fn used(path: &std::path::Path) -> u64 {
 }
 
 fn is_ended(event: &SessionEventInfo) -> bool {
-    event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent is ended"))
+    event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent stopped: "))
 }
 
 /// Rule: an agent whose workspace exceeds its limit is ended, and the session says why; a message

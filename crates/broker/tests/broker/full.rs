@@ -253,7 +253,7 @@ fn waiting(
 }
 
 fn is_ended(event: &SessionEventInfo) -> bool {
-    event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent is ended"))
+    event.kind == "error" && event.text.as_deref().is_some_and(|it| it.contains("agent stopped: "))
 }
 
 /// Rule: inodes run out as bytes do: the agent that uses them up is ended, and no new agent starts.

@@ -183,7 +183,7 @@ async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
     };
     fixture.broker.model_requested(session, &request);
     let said = text(&fixture, session, |event| event.kind == "model_request").await;
-    assert_eq!(said, "POST /v1/messages: 529, 120 ms, 10 bytes asked, 20 answered");
+    assert_eq!(said, "POST /v1/messages: 529, 120 ms, 10 bytes sent, 20 received");
     let asked = SessionGetRequest { session_id: session };
     let shown = result(&fixture.broker, &Credential::local(), asked).await.unwrap();
     let shown = SessionResponse::try_from(shown).unwrap();

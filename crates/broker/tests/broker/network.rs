@@ -294,7 +294,7 @@ async fn a_connection_is_in_the_audit_and_a_refusal_also_in_the_events() {
     let is_told =
         |event: &ringback_proto::request::SessionEventInfo| event.kind == "network_refused";
     let events = until(&fixture, &who, session, -1, is_told).await;
-    assert_eq!(events.last().unwrap().text.as_deref(), Some("b.test:80: it is not allowed"));
+    assert_eq!(events.last().unwrap().text.as_deref(), Some("b.test:80: not allowed"));
     let audit = fixture.broker.audit(&who).unwrap().page(None, None).await.unwrap();
     let mut found: Vec<_> = Vec::new();
     for line in &audit.lines {

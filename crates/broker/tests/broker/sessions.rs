@@ -411,7 +411,7 @@ async fn an_idle_session_ends() {
     let session = say(&fixture, &who, to_project(made.project_id, "one")).await.session_id;
     let ended = |event: &SessionEventInfo| event.status == Some(SessionState::Ended);
     let events = until(&fixture, &who, session, -1, ended).await;
-    assert!(events.last().unwrap().text.as_deref().unwrap().contains("nothing to do"));
+    assert!(events.last().unwrap().text.as_deref().unwrap().contains("idle for too long"));
 }
 
 /// Rule: an agent that is not configured is refused before anything is created.
@@ -471,7 +471,7 @@ async fn the_program_inside_is_written_when_an_agent_needs_it() {
     let session = say(&fixture, &who, request).await.session_id;
     let failed = until(&fixture, &who, session, -1, |event| event.kind == "error").await;
     let text = failed.last().and_then(|event| event.text.clone()).expect("a reason");
-    assert!(text.contains("the program inside cannot be written: no space left"), "{text}");
+    assert!(text.contains("cannot write the program for `{inside}`: no space left"), "{text}");
     let since = until(&fixture, &who, session, -1, is_idle).await.last().map(|event| event.index);
     say(&fixture, &who, to_session(session, "go")).await;
     let since = i64::try_from(since.expect("an event")).expect("a small index");

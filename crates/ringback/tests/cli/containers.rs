@@ -139,7 +139,7 @@ fn an_image_is_built_and_a_container_waits_in_it() {
     let project = daemon.run(&["project", "create", "app", "--image", name]).line();
     let early = daemon.run(&["container", "start", &project]);
     assert_eq!(early.code, 1, "{early:?}");
-    assert!(early.stderr.contains("was not built yet"), "{early:?}");
+    assert!(early.stderr.contains("is not built yet"), "{early:?}");
 
     let built = daemon.run(&["image", "rebuild", "--project", &project]).done();
     for part in ["a step of the build", "sha256:"] {

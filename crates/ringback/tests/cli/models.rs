@@ -98,7 +98,7 @@ fn an_agent_asks_its_model_and_never_sees_the_key() {
     let request = events.iter().find(|event| event["type"] == "model_request").unwrap();
     let text = request["text"].as_str().unwrap();
     assert!(text.starts_with("POST /v1/messages: 200, "), "{text}");
-    assert!(text.ends_with("2 bytes asked, 17 answered"), "{text}");
+    assert!(text.ends_with("2 bytes sent, 17 received"), "{text}");
     let heads = asked.lock().unwrap().clone();
     assert_eq!(heads.len(), 1);
     assert!(heads[0].starts_with("POST /v1/messages HTTP/1.1\r\n"), "{heads:?}");

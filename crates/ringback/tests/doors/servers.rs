@@ -114,8 +114,8 @@ async fn only_an_administrator_names_a_server() {
     assert_eq!(denied.code, "permission_denied");
     let n_before = world.broker.under_way().n_sessions;
     for (server, said) in [
-        (json!({ "command": "/no/such/program" }), "there is no such program"),
-        (json!({ "command": "bin/server" }), "begins with `/`"),
+        (json!({ "command": "/no/such/program" }), "program not found"),
+        (json!({ "command": "bin/server" }), "absolute path"),
         (json!({ "command": "/bin/true" }), "cannot be used"),
         (json!({ "command": "/bin/cat", "env": ["NO_SUCH_NAME"] }), "NO_SUCH_NAME"),
     ] {

@@ -1,4 +1,4 @@
-//! What sessions say: into the ring and the journal, and out to whoever follows.
+//! Events of sessions: written to the ring and the journal, read by subscribers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,18 +21,18 @@ use crate::sessions::conversation::heard::CONVERSATION;
 use crate::sessions::conversation::questions::Questions;
 use crate::sync::lock;
 
-/// Events that are read at once to look for something.
+/// Events per read when searching the journal.
 const JOURNAL_PAGE: usize = 1000;
-/// The longest text of one event; longer ones are cut and say so.
+/// The longest text of one event; longer ones are cut and marked.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 /// The longest name or id.
 const NAME_BYTES_MAX: usize = 4 << 10;
-/// More than anybody chooses from.
+/// Maximum options of one question; more than any agent offers.
 const OPTIONS_MAX: usize = 32;
-/// What an ended session keeps in memory if its journal could not be written.
+/// Events an ended session keeps in memory if its journal could not be written.
 const LAST_WORDS_BYTES: usize = 64 << 10;
 
-/// Events that one request gets when it does not say.
+/// Events that one request gets by default.
 const EVENTS_DEFAULT: u32 = 100;
 
 /// Events that one request gets at most.
@@ -41,7 +41,7 @@ const EVENTS_MAX: u32 = 1000;
 /// The longest wait for an event.
 const WAIT_MS_MAX: u64 = 30_000;
 
-/// An event of this type that says nothing yet.
+/// Returns an empty event of this type.
 pub(crate) fn event(kind: &str) -> SessionEventInfo {
     SessionEventInfo {
         index: 0,
@@ -58,7 +58,7 @@ pub(crate) fn event(kind: &str) -> SessionEventInfo {
     }
 }
 
-/// A text as an event may have it.
+/// Cuts a text to the maximum length in an event.
 pub(in crate::sessions) fn bounded(mut text: String) -> String {
     cut(&mut text, TEXT_BYTES_MAX);
     text
@@ -76,7 +76,7 @@ fn cut(text: &mut String, bytes_max: usize) {
     }
 }
 
-/// Cuts what an agent chose, wherever it put it.
+/// Cuts every field that an agent controls.
 fn bound(event: &mut SessionEventInfo) {
     let SessionEventInfo { text, tool_name, role, request_id, options, .. } = event;
     text.iter_mut().for_each(|text| cut(text, TEXT_BYTES_MAX));
@@ -88,7 +88,7 @@ fn bound(event: &mut SessionEventInfo) {
     }
 }
 
-/// What an event takes of the memory, about.
+/// Returns the approximate memory use of an event.
 fn weight(event: &SessionEventInfo) -> usize {
     let SessionEventInfo { kind, text, tool_name, role, request_id, options, .. } = event;
     let optional = [text, tool_name, role, request_id];
@@ -98,7 +98,7 @@ fn weight(event: &SessionEventInfo) -> usize {
     size_of::<SessionEventInfo>() + kind.len() + texts + choices
 }
 
-/// What sessions say and ask: in memory, in the journal, and for those who follow.
+/// Events and open questions of sessions: in memory, in the journal, and for subscribers.
 #[derive(Debug)]
 pub(crate) struct Conversations {
     pub(in crate::sessions) kernel: Arc<Kernel>,
@@ -108,8 +108,8 @@ pub(crate) struct Conversations {
     pub(in crate::sessions) bells: Bells,
 }
 
-/// Wake the followers of sessions. A few sessions share one: their followers look once too often,
-/// and miss nothing.
+/// Wake-ups for subscribers. Sessions share them, so a subscriber may check needlessly but misses
+/// nothing.
 #[derive(Debug)]
 pub(in crate::sessions) struct Bells([Notify; 64]);
 
@@ -127,7 +127,7 @@ impl Conversations {
         Self { kernel, register, journal, questions, bells }
     }
 
-    /// A session says something.
+    /// Records an event of a session.
     pub(crate) fn say(&self, session: SessionId, mut event: SessionEventInfo) {
         event.session_id = session;
         event.at_ms = self.kernel.now().unix;
@@ -138,8 +138,8 @@ impl Conversations {
         let heard = {
             let mut table = lock(&self.register.table);
             let heard = table.say(session, &event, n_bytes);
-            // Written under the lock, so that the journal has the ring's order; it is an append
-            // to the page cache, not a sync.
+            // Written under the lock to keep the ring's order in the journal; it is an append to
+            // the page cache, not a sync.
             for (ring, index) in &heard {
                 self.journal(*ring, *index, &event);
             }
@@ -164,12 +164,12 @@ impl Conversations {
                 written.map_err(|error| failure::causes(&error))
             });
         if let Err(error) = written {
-            tracing::error!(session = %ring, index, error, "an event is missing in the journal");
+            tracing::error!(session = %ring, index, error, "cannot write an event to the journal");
         }
     }
 
-    /// A session has ended: what it said is read from its journal from now on. If that could not be
-    /// written, its last words stay.
+    /// Drops the events of an ended session from memory: they are in its journal. If that could not
+    /// be written, the last ones stay.
     pub(in crate::sessions) fn release_events(&self, session: SessionId) {
         let mut table = lock(&self.register.table);
         let written = self.journal.last_index(session).ok().flatten();
@@ -177,19 +177,19 @@ impl Conversations {
         table.release(session, if is_written { 0 } else { LAST_WORDS_BYTES });
     }
 
-    /// The next number in the journal of a session that is not of this run.
+    /// Returns the next index in the journal of a session of an earlier run.
     pub(in crate::sessions) fn next_journaled(&self, session: SessionId) -> Result<u64> {
         let last = self.journal.last_index(session).map_err(unreadable)?;
         Ok(last.map_or(0, |last| last + 1))
     }
 
-    /// Forgets what a session said.
+    /// Deletes the journal of a session.
     pub(crate) async fn forget_journal(&self, session: SessionId) -> Result<()> {
         let journal = Arc::clone(&self.journal);
         self.kernel.blocking(move || journal.remove(session).map_err(unreadable)).await
     }
 
-    /// A session's state changed: in its record, in its events, and for whoever watches.
+    /// Publishes a state change of a session, in its events and as a daemon event.
     pub(in crate::sessions) fn say_state(
         &self,
         session: SessionId,
@@ -208,8 +208,8 @@ impl Conversations {
         }
     }
 
-    /// What a session said after a number: from memory, or from the journal if it is of an earlier
-    /// run or no longer kept.
+    /// Returns the events of a session after an index: from memory, or from the journal if they are
+    /// of an earlier run or no longer kept.
     pub(in crate::sessions) async fn said(
         &self,
         session: SessionId,
@@ -235,7 +235,7 @@ impl Conversations {
         }
         let state = lock(&self.register.table).find(session).map(|(_, state)| state);
         let state = match state {
-            // It may have ended without room to write that down.
+            // Its end may not be stored yet, for lack of disk space.
             Some(state) => state,
             None => {
                 let record = self.kernel.read(move |store| store.session(session)).await?;
@@ -256,11 +256,11 @@ impl Conversations {
         })
     }
 
-    /// The last conversation that the agent of a session had, by the agent's own name for it.
+    /// Returns the agent's own id of the last conversation in a session.
     pub(in crate::sessions) async fn conversation_of(&self, session: SessionId) -> Option<String> {
         let mut since = None;
         let mut found = None;
-        // What cannot be read is no reason not to begin another.
+        // If the journal cannot be read, the agent starts a new conversation.
         while let Ok(page) = self.journaled(session, since, JOURNAL_PAGE).await {
             let Journaled { events, last_index: Some(last), .. } = page else { break };
             since = Some(last);
@@ -285,7 +285,7 @@ impl Conversations {
                 let oldest = journal.kept(session).map_err(unreadable)?;
                 let kept = journal.read(session, from, limit).map_err(unreadable)?;
                 let last_index = kept.last().map(|(index, _)| *index);
-                // One that is missing is no event.
+                // Skip events that cannot be decoded.
                 let read =
                     kept.into_iter().filter_map(|(_, bytes)| rmp_serde::from_slice(&bytes).ok());
                 let oldest_index = oldest.map_or(0, |kept| kept.first);
@@ -294,7 +294,7 @@ impl Conversations {
             .await
     }
 
-    /// What a session said, waiting for something if asked.
+    /// Returns events of a session; waits for one if requested.
     pub(crate) async fn events_of(
         &self,
         request: SessionEventsRequest,
@@ -303,7 +303,7 @@ impl Conversations {
         let since = match request.since_index {
             None | Some(-1) => None,
             Some(index) => Some(u64::try_from(index).map_err(|_| {
-                Error::invalid_field("since_index", "`since_index` is -1 or an index")
+                Error::invalid_field("since_index", "`since_index` must be -1 or an index")
             })?),
         };
         let limit = request.max_events.unwrap_or(EVENTS_DEFAULT).clamp(1, EVENTS_MAX) as usize;
@@ -326,16 +326,16 @@ impl Conversations {
     }
 }
 
-/// Some of what is in a journal.
+/// A page of a journal.
 struct Journaled {
     events: Vec<SessionEventInfo>,
-    /// Of the last one looked at.
+    /// Index of the last event read.
     last_index: Option<u64>,
     oldest_index: u64,
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::internal("journal", "a session's journal cannot be used").with_source(error)
+    Error::internal("journal", "cannot use a session's journal").with_source(error)
 }
 
 fn numbered(said: &Said<SessionEventInfo>) -> SessionEventInfo {

@@ -1,4 +1,4 @@
-//! What an agent tells, as an event of its session.
+//! Translates what an agent reports into events of its session.
 
 use ringback_agents::{AgentEvent, PermissionOption, PlanEntry, StopReason};
 use ringback_proto::request::{PermissionChoice, SessionEventInfo, TokenUsage};
@@ -6,10 +6,10 @@ use ringback_proto::request::{PermissionChoice, SessionEventInfo, TokenUsage};
 use crate::sessions::conversation::events::{bounded, event};
 use crate::sessions::conversation::questions::{ANSWERED, ASKED};
 
-/// The event by which a conversation can be taken up again.
+/// The event with the id by which a conversation can be resumed.
 pub(in crate::sessions) const CONVERSATION: &str = "conversation";
 
-/// The event that shows it; `None` for an agent that has ended as it should.
+/// Returns the session event; `None` for an agent that exited normally.
 pub(in crate::sessions) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> {
     let said =
         |kind: &str, text: String| SessionEventInfo { text: Some(bounded(text)), ..event(kind) };
@@ -37,7 +37,7 @@ pub(in crate::sessions) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> 
         AgentEvent::Log { text } => said("log", text),
         AgentEvent::Error { text } => said("error", text),
         AgentEvent::AgentGarbage { lines, sample } => {
-            said("agent_garbage", format!("{lines} lines that make no sense, the first: {sample}"))
+            said("agent_garbage", format!("{lines} unreadable lines, the first: {sample}"))
         }
         AgentEvent::Done => event("completion"),
         AgentEvent::Completion { stop, usage } => {
@@ -54,7 +54,7 @@ pub(in crate::sessions) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> 
             let how = match (code, signal) {
                 (Some(code), _) => format!("with code {code}"),
                 (None, Some(signal)) => format!("by signal {signal}"),
-                (None, None) => "without telling how".to_owned(),
+                (None, None) => "for an unknown reason".to_owned(),
             };
             said("error", format!("the agent ended {how}\n{}", stderr.trim_end()))
         }

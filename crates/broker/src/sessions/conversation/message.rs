@@ -1,4 +1,4 @@
-//! What callers do with sessions: say something to one, offer it tools, look at it.
+//! Messages to sessions: sending one, answering or aborting, and offering tools with it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::sync::lock;
 
 /// The longest message.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// Files that one message may bring.
+/// Files that one message may have.
 const ATTACHMENTS_MAX: usize = 32;
-/// What is in the files of one message that an agent is shown: a line of its has no room for more.
+/// Total content of a message's files that goes to the agent: its input line has no room for more.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
 
-/// What a caller offers with a message, wherever in it that stands.
+/// Returns what a caller offers with a message, whichever field holds it.
 pub(crate) fn offered(
     principal: &Principal,
     context: Option<SessionContext>,
@@ -48,27 +48,27 @@ pub(crate) fn offered(
             Offered::Server(server)
         }
         (Some(_), Some(_)) => {
-            let message = "a caller has `caller_tools` or is a `caller_server`, not both";
+            let message = "set either `caller_tools` or `caller_server`, not both";
             return Err(Error::invalid_field("caller_server", message));
         }
     };
-    // Who calls back is whoever started the tree of sessions, not an agent in it.
+    // The caller is the program that started the tree of sessions, not an agent in it.
     policy::no_agent(principal, "offering tools to a session")?;
     let caller_id = caller_id.ok_or_else(|| {
-        let message = "say who offers the tools: their names begin with your `caller_id`";
+        let message = "set `caller_id`: the names of the tools start with it";
         Error::invalid_field("caller_id", message)
     })?;
     Ok(Some(Offer { caller_id, what }))
 }
 
-/// What a caller offers a session.
+/// A caller's offer to a session.
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) caller_id: String,
     pub(crate) what: Offered,
 }
 
-/// Tools that it carries out itself, or a server that does.
+/// Tools that the caller runs itself, or a tool server that does.
 #[derive(Debug)]
 pub(crate) enum Offered {
     Tools(Vec<CallerTool>),
@@ -76,8 +76,8 @@ pub(crate) enum Offered {
 }
 
 impl Sessions {
-    /// A caller's message: to a session it names, to the one that is live in the workspace, or to a
-    /// new one.
+    /// Delivers a caller's message: to the session it names, to the live one in the workspace, or
+    /// to a new one.
     pub(crate) async fn session_message(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
@@ -99,7 +99,7 @@ impl Sessions {
             }
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
             (None, None) => {
-                let message = "name a session, or a project to start one in";
+                let message = "set `session_id`, or `project_id` to start a session";
                 return Err(Error::invalid_field("project_id", message));
             }
         };
@@ -119,7 +119,7 @@ impl Sessions {
         Ok(told)
     }
 
-    /// Answers an agent that asked for permission, or stops it.
+    /// Answers an agent's permission request, or aborts its turn.
     async fn steer(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
@@ -127,11 +127,11 @@ impl Sessions {
     ) -> Result<SessionMessagedResponse> {
         let SessionMessageRequest { session_id, message, answer, abort, .. } = request;
         let Some(session) = session_id else {
-            let message = "`answer` and `abort` are for a session: name it in `session_id`";
+            let message = "`answer` and `abort` need a `session_id`";
             return Err(Error::invalid_field("session_id", message));
         };
         if !message.is_empty() || (abort && answer.is_some()) {
-            let message = "an answer, an abort and a message are sent one by one";
+            let message = "send only one of `message`, `answer` and `abort`";
             return Err(Error::invalid_field("message", message));
         }
         let record = self.register.visible_session(principal, session).await?;
@@ -140,17 +140,17 @@ impl Sessions {
             None => policy::may_hold_back(principal, record.owner)?,
         }
         let live = self.register.live(session).ok_or_else(|| {
-            let message = format!("session {session} has no agent under way");
+            let message = format!("session {session} has no running agent");
             Error::new(ErrorKind::Conflict, message)
         })?;
         let last = lock(&self.register.table).last_index(session);
         let pass = |order| match live.orders.try_send(order) {
             Ok(()) => Ok(()),
-            Err(_) => Err(Error::busy("the queue of messages of this session")),
+            Err(_) => Err(Error::busy("the message queue of this session")),
         };
         match answer {
             Some(answer) => {
-                // What asks at a limit may be another session of the same budget.
+                // The question at a limit may be from another session of the same budget.
                 let asker = live.account.asker(&answer.request_id).unwrap_or(session);
                 self.conversations.answer_question(asker, &answer, || {
                     let is_limit = self.budgets.answer_limit(&live, &answer)?;
@@ -172,7 +172,7 @@ impl Sessions {
         })
     }
 
-    /// An agent's message, to a session of its own.
+    /// Delivers an agent's message to a descendant of its session, or to a new session.
     pub(in crate::sessions) async fn message_from(
         self: &Arc<Self>,
         session: SessionId,
@@ -234,7 +234,7 @@ impl Sessions {
         if record.owner != principal.id {
             return Err(Error::forbidden("continuing this session", "the token that started it"));
         }
-        // It would be outside of the tree of the agent, and of its limits.
+        // The session would be outside the agent's tree and its limits.
         policy::no_agent(principal, "continuing this session")?;
         let project = self.workspaces.visible_project(principal, record.project).await?;
         let id = record.workspace;
@@ -273,7 +273,7 @@ impl Sessions {
             };
             let found = live.and_then(|live| table.find(live));
             drop(table);
-            // A message to whatever agent is there is not for one that nobody here starts.
+            // A message to any agent of the workspace is not for one that runs elsewhere.
             if let Some((place, _)) = found
                 && !self.register.is_elsewhere(place.id)
             {
@@ -291,7 +291,7 @@ impl Sessions {
         self.spawn(start).await
     }
 
-    /// Starts a session and tells whether a workspace was made for it.
+    /// Starts a session, in a new workspace if none is given.
     pub(crate) async fn spawn(self: &Arc<Self>, start: StartSession) -> Result<Found> {
         let made_workspace = start.workspace.is_none();
         let record = self.start_session(start).await?;
@@ -300,7 +300,7 @@ impl Sessions {
         Ok(Found { place, spawned: true, made_workspace })
     }
 
-    /// Puts the files of a message into the workspace, under names that are new there.
+    /// Writes the files of a message to the workspace. Existing files are not overwritten.
     async fn put_files(&self, workspace: WorkspaceId, files: &[Attachment]) -> Result<()> {
         if files.is_empty() {
             return Ok(());
@@ -318,7 +318,7 @@ impl Sessions {
             .await
     }
 
-    /// Hands a message to the keeper of a session.
+    /// Hands a message to the supervisor of a session.
     fn deliver(
         &self,
         found: Found,
@@ -339,7 +339,7 @@ impl Sessions {
         self.conversations.say(place.id, SessionEventInfo { role, text, ..event("message") });
         if live.orders.try_send(Order::Message(message, attached)).is_err() {
             lock(&self.register.table).end_turn(self.kernel.now(), place.id);
-            return Err(Error::busy("the queue of messages of this session"));
+            return Err(Error::busy("the message queue of this session"));
         }
         Ok(SessionMessagedResponse {
             session_id: place.id,
@@ -355,7 +355,7 @@ impl Sessions {
     }
 }
 
-/// The session that a message goes to.
+/// The session that receives a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) place: Where,
@@ -363,27 +363,27 @@ pub(crate) struct Found {
     pub(crate) made_workspace: bool,
 }
 
-/// A session has the network it was started with, until it is changed by name.
+/// Rejects a network for a session that exists: `session_network` changes it.
 fn check_no_network(request: &SessionMessageRequest) -> Result<()> {
     if request.network.is_none() {
         return Ok(());
     }
     let message =
-        "the session is there already, and keeps its network; `session_network` changes it";
+        "the session already exists and keeps its network; change it with `session_network`";
     Err(Error::invalid_field("network", message))
 }
 
-/// A session has the limits it was started with, until somebody who is asked allows more.
+/// Rejects limits for a session that exists: they are raised by an answer at the limit.
 fn check_no_limits(request: &SessionMessageRequest) -> Result<()> {
     if request.limits.is_none() {
         return Ok(());
     }
     let message =
-        "the session is there already, and keeps its limits; they are raised by who is asked";
+        "the session already exists and keeps its limits; raise one when the session asks at it";
     Err(Error::invalid_field("limits", message))
 }
 
-/// An agent that runs has the key it was started with.
+/// Rejects a key for a running agent: it keeps the one it was started with.
 fn check_no_key(request: &SessionMessageRequest) -> Result<()> {
     if request.api_key.is_none() {
         return Ok(());
@@ -393,7 +393,8 @@ fn check_no_key(request: &SessionMessageRequest) -> Result<()> {
     Err(Error::invalid_field("api_key", message))
 }
 
-/// Files as an agent is shown them. What is too much for a line of its is not kept for it: it waits.
+/// Returns the files for the agent. Content that does not fit in its input line is left out, so
+/// that it takes no memory while the message waits.
 fn attached(files: Vec<Attachment>) -> Vec<Attached> {
     let mut room = SHOWN_BYTES_MAX;
     let shown = |file: Attachment| {
@@ -411,11 +412,11 @@ fn check_message(message: &str, attachments: &[Attachment]) -> Result<()> {
         let limit = MESSAGE_BYTES_MAX >> 20;
         return Err(Error::invalid_field(
             "message",
-            format!("`message` has 1 byte to {limit} MiB"),
+            format!("`message` must have 1 byte to {limit} MiB"),
         ));
     }
     if attachments.len() > ATTACHMENTS_MAX {
-        let message = format!("a message brings at most {ATTACHMENTS_MAX} files");
+        let message = format!("a message can have at most {ATTACHMENTS_MAX} files");
         return Err(Error::invalid_field("attachments", message));
     }
     for file in attachments {
@@ -425,7 +426,7 @@ fn check_message(message: &str, attachments: &[Attachment]) -> Result<()> {
             && !name.starts_with('.')
             && !name.chars().any(|c| c == '/' || c == '\\' || c.is_control());
         if !is_plain {
-            let message = "a `filename` is a plain name: no directories, no leading dot";
+            let message = "`filename` must be a plain name: no directories, no leading dot";
             return Err(Error::invalid_field("attachments", message));
         }
     }

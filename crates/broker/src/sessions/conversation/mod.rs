@@ -1,4 +1,5 @@
-//! What is said in sessions: messages to agents, what agents say and ask, and who answers.
+//! The conversation of a session: messages to its agent, the agent's events, permission requests
+//! and their answers.
 
 pub(super) mod events;
 pub(super) mod heard;

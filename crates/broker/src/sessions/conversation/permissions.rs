@@ -1,5 +1,5 @@
-//! What agents are answered that ask for permission: first by the rules of their project, then by what
-//! it says otherwise, then by the agent's own settings, then by those of all sessions.
+//! The answers to agents' permission requests, in this order: the rules of the project, the
+//! project's `otherwise`, the agent's own setting, the default of all sessions.
 
 use ringback_agents::{PatternError, Permissions, Policy};
 use ringback_proto::ids::ProjectId;
@@ -10,7 +10,7 @@ use ringback_proto::{Error, Result};
 use crate::sessions::{ELSEWHERE, SessionSettings, Sessions};
 use crate::sync::lock;
 
-/// What holds for an agent.
+/// Builds the policy for an agent.
 fn policy(
     project: Option<&PermissionPolicy>,
     usual: Permissions,
@@ -37,13 +37,13 @@ const fn mode(permissions: Permissions) -> PermissionMode {
 }
 
 impl SessionSettings {
-    /// What holds for an agent whose project says nothing.
+    /// Returns the answer for an agent whose project sets none.
     fn permissions_of(&self, agent: &str) -> Permissions {
         let own = self.agents.get(agent).and_then(|agent| agent.permissions);
         own.unwrap_or(self.permissions)
     }
 
-    /// The least that any agent is allowed by its settings.
+    /// Returns the strictest answer in the settings of all agents.
     fn permissions_least(&self) -> PermissionMode {
         let own = self.agents.keys().map(|agent| mode(self.permissions_of(agent)));
         own.min().unwrap_or(mode(self.permissions))
@@ -51,8 +51,8 @@ impl SessionSettings {
 }
 
 impl Sessions {
-    /// Whether a project may answer so. To allow what the settings of some agent do not is to loosen
-    /// them: an agent that cannot ask would do what nobody was asked for.
+    /// Checks whether this principal may set a project's permissions. Allowing more than some
+    /// agent's settings loosens them: an agent that cannot ask would act without a question.
     pub(crate) fn check_permissions(
         &self,
         principal: &Principal,
@@ -71,7 +71,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// What holds for an agent of a project that says so.
+    /// Returns the policy for an agent in a project with these permissions.
     pub(in crate::sessions) fn policy_for(
         &self,
         project: Option<&PermissionPolicy>,
@@ -80,7 +80,7 @@ impl Sessions {
         policy(project, self.kernel.config.sessions.permissions_of(agent))
     }
 
-    /// Lets the sessions of a project that live follow it from their next question on.
+    /// Applies a project's permissions to its live sessions, from their next request on.
     pub(crate) fn follow_permissions(
         &self,
         project: ProjectId,

@@ -1,5 +1,5 @@
-//! What sessions ask for that nobody has answered yet: known by the events that tell of it, whoever
-//! asks. The first answer counts.
+//! Open questions of sessions: permission requests and limit questions without an answer yet, as
+//! recorded by their events. The first answer counts.
 
 use std::collections::HashMap;
 
@@ -15,13 +15,13 @@ use crate::sessions::Conversations;
 use crate::sessions::conversation::events::event;
 use crate::sync::lock;
 
-/// The event of a question, and of its end.
+/// Event types of a question, and of its end.
 pub(in crate::sessions) const ASKED: &str = "permission_request";
 pub(in crate::sessions) const ANSWERED: &str = "permission_answer";
-/// Questions of one session that are open at once; more than any agent asks.
+/// Maximum open questions of one session; more than any agent asks.
 const OPEN_MAX: usize = 64;
 
-/// All questions that are open.
+/// All open questions.
 #[derive(Debug, Default)]
 pub(in crate::sessions) struct Questions(HashMap<SessionId, Vec<Open>>);
 
@@ -34,7 +34,7 @@ struct Open {
 }
 
 impl Questions {
-    /// Notes what an event means for the questions of its session.
+    /// Updates the questions of a session for an event.
     fn note(&mut self, session: SessionId, event: &SessionEventInfo) {
         let Some(request_id) = &event.request_id else { return };
         if event.kind == ASKED {
@@ -58,12 +58,12 @@ impl Questions {
         open.filter(|open| !open.is_taken).find(|open| open.request_id == request_id)
     }
 
-    /// Takes a question for an answer that fits it. No other answer is taken then.
+    /// Claims a question for a valid answer. Later answers are refused.
     fn take(&mut self, session: SessionId, answer: &PermissionAnswer) -> Result<()> {
         let PermissionAnswer { request_id, option } = answer;
         let Some(open) = self.find(session, request_id) else {
             let message = format!(
-                "there is no open question `{request_id}` in {session}: it was answered or taken back"
+                "question `{request_id}` in {session} is not open: it was answered or withdrawn"
             );
             return Err(Error::new(ErrorKind::Conflict, message));
         };
@@ -71,7 +71,7 @@ impl Questions {
         if let Some(option) = option.as_ref().filter(|id| !is_offered(id)) {
             let names: Vec<_> = open.options.iter().map(|it| it.id.as_str()).collect();
             let message = format!(
-                "`{option}` is no answer to `{request_id}`; there are {}",
+                "`{option}` is not an answer to `{request_id}`; choose one of {}",
                 names.join(", ")
             );
             return Err(Error::invalid_field("answer", message));
@@ -80,7 +80,7 @@ impl Questions {
         Ok(())
     }
 
-    /// The answer that a question was taken for could not be passed on.
+    /// Reopens a question whose answer could not be passed on.
     fn give_back(&mut self, session: SessionId, request_id: &str) {
         let open = self.0.get_mut(&session).into_iter().flatten();
         for open in open.filter(|open| open.request_id == request_id) {
@@ -95,12 +95,12 @@ impl Questions {
 }
 
 impl Conversations {
-    /// Before an event is told: whoever reads it finds the question as it says.
+    /// Updates the questions before an event is published, so that subscribers find them current.
     pub(in crate::sessions) fn note_question(&self, session: SessionId, event: &SessionEventInfo) {
         lock(&self.questions).note(session, event);
     }
 
-    /// Takes a question for an answer, which `pass` passes on.
+    /// Claims a question for an answer, which `pass` passes on.
     pub(in crate::sessions) fn answer_question(
         &self,
         session: SessionId,
@@ -113,7 +113,7 @@ impl Conversations {
         })
     }
 
-    /// Whoever asked is gone.
+    /// Withdraws all questions of a session whose agent is gone.
     pub(in crate::sessions) fn take_questions_back(&self, session: SessionId) {
         let open = lock(&self.questions).remove_all(session);
         for request_id in open {
@@ -124,7 +124,7 @@ impl Conversations {
 }
 
 impl Broker {
-    /// Whether this caller may answer what a session asks, and nobody has.
+    /// Returns whether a question of a session is open and this principal may answer it.
     #[must_use]
     pub fn may_answer(&self, who: &Credential, session: SessionId, request_id: &str) -> bool {
         let Ok(principal) = who.principal(self.0.kernel.now()) else { return false };

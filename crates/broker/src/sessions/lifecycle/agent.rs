@@ -1,4 +1,4 @@
-//! From an agent of the configuration to one that can be started.
+//! Turns a configured agent into a command that can be started.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,63 +12,63 @@ use ringback_agents::{
 
 use crate::sessions::AgentCommand;
 
-/// The word in an agent's command that stands for the program inside.
+/// Placeholder in an agent's command for the program inside.
 pub(in crate::sessions) const INSIDE: &str = "{inside}";
-/// What the agent's MCP server is called.
+/// Name of the agent's MCP server.
 const SERVER: &str = "ringback";
-/// What the forwarder replaces by the address of the model.
+/// Placeholder that the forwarder replaces by the address of the model proxy.
 const MODEL: &str = "{model}";
-/// What it replaces by the address of the door to the network.
+/// Placeholder that it replaces by the address of the network proxy.
 const PROXY: &str = "{proxy}";
-/// Where programs look for a proxy.
+/// Environment variables in which programs look for a proxy.
 const PROXY_NAMES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
-/// What is asked for directly: the agent's own machine, where its model has an address.
+/// Reached without the proxy: the agent's own machine, where its model has an address.
 const NO_PROXY: &str = "localhost,127.0.0.1,::1";
-/// What an agent shows in place of a key it does not have.
+/// Sent by the agent in place of an API key, which it does not have.
 const PLACEHOLDER: &str = "placeholder";
-/// What an agent finds programs by.
+/// `PATH` of agents.
 pub(in crate::sessions) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// How an agent is talked to.
+/// The protocol an agent speaks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum AgentProtocol {
-    /// In JSON lines.
+    /// JSON lines.
     #[default]
     Lines,
-    /// By the Agent Client Protocol.
+    /// The Agent Client Protocol.
     Acp,
-    /// By being started for each message.
+    /// Started once per message.
     OneShot,
-    /// As the preset of this name says.
+    /// The protocol of the preset of this name.
     Preset(String),
 }
 
-/// Where an agent finds what belongs to its session, as it sees it.
+/// The paths and environment of a session, as its agent sees them.
 #[derive(Debug)]
 pub(in crate::sessions) struct Place {
-    /// Where its workspace is on this machine.
+    /// Path of its workspace on the host.
     pub(in crate::sessions) host_workspace: Utf8PathBuf,
     pub(in crate::sessions) workspace: Utf8PathBuf,
-    /// Where its home is on this machine.
+    /// Path of its home on the host.
     pub(in crate::sessions) host_home: Utf8PathBuf,
     pub(in crate::sessions) home: Utf8PathBuf,
     pub(in crate::sessions) socket: Utf8PathBuf,
-    /// The program inside, if there is one.
+    /// Path of the program inside, if there is one.
     pub(in crate::sessions) inside: Option<String>,
-    /// The socket of its model.
+    /// Socket of the model proxy.
     pub(in crate::sessions) model_socket: Utf8PathBuf,
-    /// The socket of its door to the network, if it has one.
+    /// Socket of the network proxy, if it has one.
     pub(in crate::sessions) network_socket: Option<Utf8PathBuf>,
-    /// What the environment of every agent has.
+    /// Environment of every agent.
     pub(in crate::sessions) env: BTreeMap<String, String>,
-    /// What the program inside needs of it.
+    /// The part of it that the program inside needs.
     pub(in crate::sessions) server_env: Vec<(String, String)>,
 }
 
-/// What an agent is answered that asks for permission.
+/// The answers to an agent's permission requests.
 #[derive(Debug)]
 pub(in crate::sessions) struct Answers {
-    /// Whatever it asks for; `Ask` if that depends.
+    /// The answer to every request; `Ask` if it depends on the request.
     pub(in crate::sessions) overall: Permissions,
     pub(in crate::sessions) policy: SharedPolicy,
 }
@@ -77,13 +77,13 @@ pub(in crate::sessions) struct Answers {
 #[derive(Debug)]
 pub(in crate::sessions) struct Ready {
     pub(in crate::sessions) spec: AgentSpec,
-    /// What its program needs to read besides the system.
+    /// Further paths that its program needs to read.
     pub(in crate::sessions) shown: Vec<PathBuf>,
     pub(in crate::sessions) protocol: Protocol,
     pub(in crate::sessions) files: Vec<ConfigFile>,
 }
 
-/// Before its environment and its place are added.
+/// A command before environment and paths are added.
 struct Started {
     command: Vec<String>,
     env: BTreeMap<String, String>,
@@ -91,17 +91,17 @@ struct Started {
     protocol: Protocol,
 }
 
-/// By which programs find the door to the network, where there is one.
+/// Returns the environment by which programs find the network proxy.
 pub(in crate::sessions) fn proxy_env() -> BTreeMap<String, String> {
     let proxy = PROXY_NAMES.map(|name| (name, PROXY));
     let direct = [("NO_PROXY", NO_PROXY), ("no_proxy", NO_PROXY)];
-    // Node looks for a proxy only if it is told to.
+    // Node uses a proxy only with this flag.
     let all = proxy.into_iter().chain(direct).chain([("NODE_USE_ENV_PROXY", "1")]);
     all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 impl AgentCommand {
-    /// Whether it is told where the program inside is, if there is one.
+    /// Returns whether it needs the path of the program inside.
     pub(in crate::sessions) fn wants_inside(&self, is_there: bool, has_network: bool) -> bool {
         let is_named = has_network
             || self.provider.is_some()
@@ -112,7 +112,7 @@ impl AgentCommand {
         }
     }
 
-    /// Prepares an agent that goes on with a conversation, if there is one.
+    /// Prepares an agent, which continues a conversation if there is one.
     pub(in crate::sessions) fn ready(
         &self,
         place: Place,
@@ -148,7 +148,7 @@ impl AgentCommand {
         Ok(Ready { spec, shown, protocol: started.protocol, files: started.files })
     }
 
-    /// Puts the place of the program into its command.
+    /// Replaces the program in the command by its full path.
     fn install(
         &self,
         command: &mut [String],
@@ -169,18 +169,18 @@ impl AgentCommand {
     fn not_here(&self, program: &str) -> String {
         let what_to_do = match &self.protocol {
             AgentProtocol::Preset(name) => format!(
-                "`ringback agents check {name}` says how to install it; where it is installed \
-                 already, say so: `command = [\"/path/to/{program}\"]`"
+                "`ringback agents check {name}` shows how to install it; if it is already \
+                 installed, set `command = [\"/path/to/{program}\"]`"
             ),
             AgentProtocol::Lines | AgentProtocol::Acp | AgentProtocol::OneShot => {
-                "say where it is in the `command` of the agent".to_owned()
+                "set its path in the agent's `command`".to_owned()
             }
         };
-        let place = if program.contains('/') { "there is" } else { "the daemon's PATH has" };
-        format!("{place} no program `{program}`; {what_to_do}")
+        let place = if program.contains('/') { "" } else { " in the daemon's PATH" };
+        format!("program `{program}` not found{place}; {what_to_do}")
     }
 
-    /// With the program in front that makes its doors reachable by addresses, if it has some.
+    /// Prepends the program that forwards addresses to the proxies, if it has any.
     fn forwarded(&self, place: &Place, command: Vec<String>) -> Vec<String> {
         let model = self.provider.as_ref().map(|_| ["--socket", place.model_socket.as_str()]);
         let network = place.network_socket.as_ref().map(|socket| ["--proxy", socket.as_str()]);
@@ -225,7 +225,7 @@ impl AgentCommand {
         permissions: &Answers,
         conversation: Option<String>,
     ) -> Result<Started, String> {
-        let preset = preset(name).ok_or_else(|| format!("there is no preset `{name}`"))?;
+        let preset = preset(name).ok_or_else(|| format!("unknown preset `{name}`"))?;
         let server = place.server();
         let door = self.provider.as_ref().map(|_| ModelDoor {
             url: MODEL.to_owned(),

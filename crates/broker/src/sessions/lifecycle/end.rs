@@ -1,5 +1,5 @@
-//! How sessions end: asked to, idle for too long, with the session that started them, with the
-//! daemon, or with a crash of it.
+//! Ending sessions: on request, after too long idle, with the session that started them, when the
+//! daemon stops, or after it crashed.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::sync::lock;
 use crate::workspaces::remove;
 
 impl Sessions {
-    /// Ends a session and all it started: their agents, sockets, keys and the tools offered to them.
-    /// When it returns, no process of theirs is left. None of it waits for room on the disk.
+    /// Ends a session and the sessions it started: agents, sockets, keys and offered tools. When it
+    /// returns, none of their processes is left. It does not wait for disk space.
     pub(crate) async fn end_session(
         self: &Arc<Self>,
         session: SessionId,
@@ -27,7 +27,7 @@ impl Sessions {
         self.end_these(ended, state, why).await
     }
 
-    /// Ends what the table says has ended.
+    /// Ends the sessions that the table marked as ended.
     async fn end_these(
         self: &Arc<Self>,
         ended: Vec<SessionId>,
@@ -43,10 +43,10 @@ impl Sessions {
                 let key = self.close(id, &live).await;
                 records.extend(key.map(|id| Record::TokenRevoked { id, at }));
             }
-            // One that cannot be stored does not keep the others alive.
+            // If one end cannot be stored, the others still end.
             stored = self.kernel.commit_or_later(records).await.and(stored);
             self.conversations.say_state(id, state, Some(why.to_owned()));
-            // Only now is it over for whoever follows it: its last word was said.
+            // Subscribers see the end only now, after the last event.
             lock(&self.register.live).remove(&id);
             self.disk.forget_stored(id);
             self.conversations.release_events(id);
@@ -55,10 +55,10 @@ impl Sessions {
         stored
     }
 
-    /// Ends what a session has. The key that died with it, if it was its own.
+    /// Ends the parts of a session. Returns the key that was revoked.
     async fn close(self: &Arc<Self>, id: SessionId, live: &Live) -> Option<TokenId> {
-        // First nobody is behind the sockets, then the key is dead, then the agent goes: what it
-        // still tries has no effect.
+        // Close the sockets first, then revoke the key, then end the agent, so that its last
+        // attempts have no effect.
         drop(lock(&live.doors).take());
         live.bearer.end();
         live.account.end(id);
@@ -70,17 +70,17 @@ impl Sessions {
         let mut over = live.over.clone();
         drop(live.orders.send(Order::End).await);
         if over.wait_for(|over| *over).await.is_err() {
-            tracing::error!(session = %id, "the keeper of a session ended by itself");
+            tracing::error!(session = %id, "a session's supervisor ended unexpectedly");
         }
         let dir = live.dir.clone();
         let removed = self.kernel.blocking(move || remove(&dir));
         if let Err(error) = removed.await {
-            tracing::warn!(session = %id, %error, "the directory of a session is left");
+            tracing::warn!(session = %id, %error, "cannot remove a session's directory");
         }
         key
     }
 
-    /// Ends the sessions that have had nothing to do for too long, each by itself.
+    /// Ends the sessions that were idle for too long, each in its own task.
     pub(crate) fn end_idle_sessions(self: &Arc<Self>) {
         let idle = lock(&self.register.table).idle_too_long(self.kernel.now());
         for session in idle {
@@ -88,15 +88,15 @@ impl Sessions {
             let ended = lock(&self.register.table).end(session, state);
             let sessions = Arc::clone(self);
             drop(self.kernel.tasks.spawn(async move {
-                let why = "it had nothing to do for too long";
+                let why = "idle for too long";
                 if let Err(error) = sessions.end_these(ended, state, why).await {
-                    tracing::error!(%session, %error, "the end of an idle session is not stored");
+                    tracing::error!(%session, %error, "cannot store the end of an idle session");
                 }
             }));
         }
     }
 
-    /// Ends the sessions that a principal started, all at once: its token is not valid any more.
+    /// Ends all sessions of a principal concurrently: its token is no longer valid.
     pub(crate) async fn end_sessions_of(self: &Arc<Self>, owner: PrincipalId, why: &'static str) {
         let roots = lock(&self.register.table).roots_of(owner);
         let ending: Vec<_> = roots
@@ -106,30 +106,30 @@ impl Sessions {
                 self.kernel.tasks.spawn(async move {
                     let ended = sessions.end_session(session, SessionState::Ended, why).await;
                     if let Err(error) = ended {
-                        tracing::error!(%session, %error, "a session could not be ended");
+                        tracing::error!(%session, %error, "cannot end a session");
                     }
                 })
             })
             .collect();
         for one in ending {
             if let Err(error) = one.await {
-                tracing::error!(%error, "the end of a session broke off");
+                tracing::error!(%error, "the end of a session was interrupted");
             }
         }
     }
 
-    /// The daemon stops: agents end with it, and their sessions can be taken up again.
+    /// Interrupts all sessions because the daemon stops. They can be continued later.
     pub(crate) async fn interrupt_sessions(self: &Arc<Self>) {
         let live = lock(&self.register.table).all_live();
         for session in live {
             let why = "the daemon stopped";
             if let Err(error) = self.end_session(session, SessionState::Interrupted, why).await {
-                tracing::error!(%session, %error, "a session could not be interrupted");
+                tracing::error!(%session, %error, "cannot interrupt a session");
             }
         }
     }
 
-    /// What an earlier run left under way is interrupted: its agents died with it.
+    /// Marks the live sessions of an earlier run as interrupted: their agents died with it.
     pub(crate) async fn restore_sessions(self: &Arc<Self>, left: Vec<SessionRecord>) -> Result<()> {
         let now = self.kernel.now();
         let at = now.unix;
@@ -144,15 +144,16 @@ impl Sessions {
             }
             self.kernel.commit_or_later(records).await?;
             record.key.into_iter().for_each(|key| self.identity.tokens.forget(key));
-            // What it said is worth less than a daemon that starts.
+            // An unreadable journal must not keep the daemon from starting.
             let index = match self.conversations.next_journaled(id) {
                 Ok(index) => index,
                 Err(error) => {
-                    tracing::error!(session = %id, %error, "that it was interrupted is not journaled");
+                    tracing::error!(session = %id, %error, "cannot journal an interruption");
                     continue;
                 }
             };
-            let text = "the daemon was restarted; a message continues the session".to_owned();
+            let text =
+                "the daemon was restarted; send a message to continue the session".to_owned();
             let event = SessionEventInfo {
                 session_id: id,
                 at_ms: at,

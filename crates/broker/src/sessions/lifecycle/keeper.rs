@@ -1,5 +1,5 @@
-//! The keeper of a session: owns its agent, passes messages to it, and turns what it says into
-//! events.
+//! The supervisor of a session: owns its agent and its tool servers, passes messages on, and turns
+//! the agent's output into events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,39 +26,39 @@ use crate::sessions::offers::Served;
 use crate::sessions::{ELSEWHERE, Key, Sessions};
 use crate::sync::lock;
 
-/// Messages that may wait for the keeper.
+/// Orders that may wait for the supervisor.
 pub(in crate::sessions) const ORDERS_MAX: usize = 64;
 
-/// What servers may take beyond the grace, to notice that it has begun.
+/// Extra time for tool servers beyond the grace period, to notice that it has started.
 const SERVERS_SLACK: Duration = Duration::from_secs(1);
 
-/// What a keeper is told.
+/// An order to the supervisor.
 #[derive(Debug)]
 pub(in crate::sessions) enum Order {
-    /// A message for the agent, with files that are in its workspace.
+    /// A message for the agent, with files that are already in its workspace.
     Message(String, Vec<Attached>),
-    /// The answer to what the agent asked permission for; without an option it is taken back.
+    /// The answer to a permission request; without an option, the request is withdrawn.
     Answer(Box<PermissionAnswer>),
-    /// Stop what the agent does, and forget what it was told.
+    /// Abort the agent's turn, and drop its waiting messages.
     Abort,
-    /// Keep a server that is a caller.
+    /// Supervise a tool server.
     Serve(Box<Served>),
-    /// End the agent, and yourself.
+    /// End the agent and the supervisor.
     End,
 }
 
-/// An agent under way.
+/// A running agent.
 #[derive(Debug)]
 struct Running {
     agent: Driver,
     handle: AgentHandle,
-    /// Where it runs, if it is confined.
+    /// Its sandboxes, if it is confined.
     launcher: Option<Arc<BoxLauncher>>,
-    /// Keeps it from filling the disk.
+    /// Disk watch.
     _watch: Watch,
 }
 
-/// What belongs to one session's agent.
+/// The supervisor of one session.
 #[derive(Debug)]
 pub(in crate::sessions) struct Keeper {
     sessions: Arc<Sessions>,
@@ -66,19 +66,19 @@ pub(in crate::sessions) struct Keeper {
     agent: String,
     kept: Kept,
     done: watch::Sender<bool>,
-    /// The conversation that the next agent goes on with; `None` if that was not looked up.
+    /// The conversation that the next agent continues; `None` if not looked up yet.
     conversation: Option<Option<String>>,
 }
 
-/// What a keeper has for its agents.
+/// What a supervisor needs to start agents.
 #[derive(Debug)]
 pub(in crate::sessions) struct Kept {
-    /// Whether it has never run before: then there is no conversation to go on with.
+    /// Whether the session never ran before: then there is no conversation to continue.
     pub(in crate::sessions) is_new: bool,
-    /// Where the session's sockets are.
+    /// Directory of the session's sockets.
     pub(in crate::sessions) dir: Utf8PathBuf,
     pub(in crate::sessions) key: Option<Key>,
-    /// What they are answered that ask for permission.
+    /// The answers to permission requests.
     pub(in crate::sessions) permissions: SharedPolicy,
 }
 
@@ -103,7 +103,7 @@ impl Keeper {
                 biased;
                 order = inbox.recv() => match order {
                     None | Some(Order::End) => break,
-                    // Boxed, as is all that is seldom under way: most sessions rest, and many may.
+                    // Boxed like everything rare: most of possibly many sessions are idle.
                     Some(Order::Message(text, attached)) => {
                         Box::pin(self.tell(&mut running, text, attached)).await;
                     }
@@ -121,7 +121,7 @@ impl Keeper {
                     Some(heard) => Box::pin(self.hear(heard)).await,
                     None => running = None,
                 },
-                // One that has ended stays so: its calls fail at once.
+                // A tool server that ended is not restarted: its calls fail immediately.
                 Some(_) = servers.join_next() => {}
             }
         }
@@ -130,7 +130,7 @@ impl Keeper {
         self.done.send_replace(true);
     }
 
-    /// Ends the agent, and the servers that are callers.
+    /// Ends the agent and the tool servers.
     async fn end(&self, running: Option<Box<Running>>, mut servers: JoinSet<()>) {
         let grace = self.sessions.kernel.config.sessions.end_grace;
         if let Some(running) = running {
@@ -142,14 +142,14 @@ impl Keeper {
             }
         }
         self.sessions.conversations.take_questions_back(self.place.id);
-        // Their streams have ended with the session, and so do they; each has the grace of an agent.
+        // Their streams ended with the session, so they end too, with the grace of an agent.
         let ended = async { while servers.join_next().await.is_some() {} };
         if tokio::time::timeout(grace + SERVERS_SLACK, ended).await.is_err() {
             servers.shutdown().await;
         }
     }
 
-    /// Passes a message on, to an agent that is started for it if there is none.
+    /// Passes a message to the agent, and starts the agent if it is not running.
     async fn tell(
         &mut self,
         running: &mut Option<Box<Running>>,
@@ -157,7 +157,7 @@ impl Keeper {
         attached: Vec<Attached>,
     ) {
         if self.agent == ELSEWHERE {
-            // Whoever is at the URL finds it among the events.
+            // The agent at the URL finds the message among the events.
             return self.turn_ended().await;
         }
         if running.is_none() {
@@ -176,7 +176,7 @@ impl Keeper {
         }
     }
 
-    /// Passes something on to the agent, if there is one.
+    /// Passes an order to the agent, if it is running.
     fn pass(
         &self,
         running: &Option<Box<Running>>,
@@ -186,7 +186,7 @@ impl Keeper {
         let refused = match passed {
             Some(Ok(())) => return,
             Some(Err(error)) => error.to_string(),
-            None => "there is no agent under way that could be told".to_owned(),
+            None => "no agent is running".to_owned(),
         };
         self.say(SessionEventInfo { text: Some(refused), ..event("log") });
     }
@@ -194,7 +194,7 @@ impl Keeper {
     async fn start(&mut self) -> Result<Running, String> {
         let settings = &self.sessions.kernel.config.sessions;
         let usual = settings.agents.get(&self.agent).cloned();
-        let usual = usual.ok_or_else(|| format!("there is no agent `{}`", self.agent))?;
+        let usual = usual.ok_or_else(|| format!("unknown agent `{}`", self.agent))?;
         self.sessions.disk.check_disk().await.map_err(|error| error.to_string())?;
         let has_network = self.has_network();
         let is_wanted = usual.wants_inside(settings.inside.is_some(), has_network);
@@ -227,18 +227,18 @@ impl Keeper {
         Ok(Running { agent, handle, launcher, _watch: watch })
     }
 
-    /// Sets what the agent is answered, and says what holds whatever it asks for, and in which project.
+    /// Sets the answers to permission requests. Returns the overall answer and the project.
     async fn permissions(&self) -> Result<(Permissions, ProjectRecord), String> {
         let id = self.place.project;
         let mut known = None;
         loop {
             let project = self.sessions.kernel.read(move |store| store.project(id)).await;
             let project = project.map_err(|error| error.to_string())?;
-            let project = project.ok_or_else(|| format!("there is no project {id} any more"))?;
+            let project = project.ok_or_else(|| format!("project {id} no longer exists"))?;
             let policy = self.sessions.policy_for(project.permissions.as_ref(), &self.agent);
             let policy = policy.map_err(|error| causes(&error))?;
             let overall = policy.overall();
-            // A change that came after this was read sets its own.
+            // Unchanged since the policy was set; a later change sets its own.
             if known.as_ref() == Some(&project.permissions) {
                 return Ok((overall, project));
             }
@@ -247,13 +247,13 @@ impl Keeper {
         }
     }
 
-    /// Whether there is a door to the network now.
+    /// Returns whether the session has a network proxy now.
     fn has_network(&self) -> bool {
         let network = self.sessions.register.live(self.place.id).and_then(|live| live.network());
         network.is_some_and(|network| network.mode.has_door())
     }
 
-    /// The conversation to go on with: of this agent's predecessor, or of an earlier run.
+    /// Returns the conversation to continue: the previous agent's, or that of an earlier run.
     async fn conversation(&mut self) -> Option<String> {
         if self.conversation.is_none() {
             self.conversation =
@@ -262,12 +262,12 @@ impl Keeper {
         self.conversation.clone().flatten()
     }
 
-    /// Remembers how the workspace is, with which what an agent does is compared if it is the first
-    /// there, and gives the path of the program inside if that is wanted.
+    /// Records the initial state of the workspace for later diffs, if this is its first agent.
+    /// Returns the path of the program inside if it is needed.
     async fn prepare(&self, wants_inside: bool) -> ringback_proto::Result<Option<Utf8PathBuf>> {
         let inside = self.sessions.kernel.config.sessions.inside.clone().filter(|_| wants_inside);
         if wants_inside && inside.is_none() {
-            let message = format!("there is no program that `{INSIDE}` could stand for");
+            let message = format!("this daemon has no program for `{INSIDE}`");
             return Err(Error::new(ErrorKind::Internal, message));
         }
         let remember = self.sessions.workspaces.remember_start(self.place.workspace);
@@ -275,14 +275,14 @@ impl Keeper {
             remember()?;
             let path = inside.map(|inside| inside.path()).transpose();
             path.map_err(|error| {
-                let message = format!("the program inside cannot be written: {error}");
+                let message = format!("cannot write the program for `{INSIDE}`: {error}");
                 Error::new(ErrorKind::Internal, message).with_source(error)
             })
         };
         self.sessions.kernel.blocking(work).await
     }
 
-    /// What belongs to the session, as its agent sees it.
+    /// Returns the paths and environment of the session, as its agent sees them.
     fn agent_place(&self, inside: Option<&Utf8Path>, has_network: bool) -> Place {
         let host_workspace = self.sessions.workspaces.workspace_path(self.place.workspace);
         let host_home = self.sessions.workspaces.home_path(self.place.workspace);
@@ -293,7 +293,7 @@ impl Keeper {
         let mut env = BTreeMap::from([
             ("RINGBACK_SOCKET".to_owned(), socket.to_string()),
             ("RINGBACK_SESSION".to_owned(), self.place.id.to_string()),
-            // By this name the clients that came before this daemon know what to greet with.
+            // The name that clients older than this daemon expect.
             ("OUBLIETTE_PROJECT_ID".to_owned(), self.place.project.to_string()),
         ]);
         let key = self.kept.key.as_ref().map(|key| key.secret.expose().to_owned());
@@ -338,7 +338,7 @@ impl Keeper {
         }
     }
 
-    /// The agent is done with a message.
+    /// Handles the end of a turn.
     async fn turn_ended(&self) {
         let now = self.sessions.kernel.now();
         let settled = lock(&self.sessions.register.table).end_turn(now, self.place.id);
@@ -347,7 +347,7 @@ impl Keeper {
         }
     }
 
-    /// The agent has nothing to do any more. A message starts another.
+    /// Marks the session idle: the agent is gone. A message starts another.
     async fn rests(&self) {
         let now = self.sessions.kernel.now();
         let settled = lock(&self.sessions.register.table).rest(now, self.place.id);
@@ -359,11 +359,11 @@ impl Keeper {
     async fn settled(&self, state: SessionState) {
         self.sessions.budgets.work_ends(self.place.id);
         self.changed(state).await;
-        // There is another moment now at which a session is idle for too long.
+        // The next idle deadline has changed.
         self.sessions.kernel.alarm.ring();
     }
 
-    /// The agent is of no use any more. The session stays: a message may start another agent.
+    /// Reports a failed agent. The session stays: a message may start another agent.
     async fn failed(&self, text: String) {
         self.say(SessionEventInfo { text: Some(bounded(text)), ..event("error") });
         self.rests().await;
@@ -378,12 +378,12 @@ impl Keeper {
         let at = self.sessions.kernel.now().unix;
         let changed = Record::SessionChanged { id: self.place.id, state, at };
         if let Err(error) = self.sessions.kernel.commit_or_later(vec![changed]).await {
-            tracing::error!(session = %self.place.id, %error, "a session's state is not stored");
+            tracing::error!(session = %self.place.id, %error, "cannot store a session's state");
         }
     }
 }
 
-/// What an event means for the session.
+/// The effect of an agent event on the session.
 enum After {
     GoesOn,
     TurnEnded,
@@ -412,7 +412,7 @@ impl After {
     }
 }
 
-/// The next thing an agent says; `None` when it is gone, never if there is none.
+/// Returns the next agent event; `None` when the agent is gone. Never resolves without an agent.
 async fn next(running: &mut Option<Box<Running>>) -> Option<AgentEvent> {
     match running {
         Some(running) => running.agent.next().await,

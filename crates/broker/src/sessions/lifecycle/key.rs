@@ -1,5 +1,5 @@
-//! The key to the daemon's own tools that a session's agent has. It is made for the session, acts in
-//! its own name or as the token that a user passed, and ends with the session.
+//! The session key: an agent's key to the daemon's own tools. It is created for the session, acts
+//! in its own name or as the token that a user passed, and ends with the session.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use ringback_proto::{Error, Result};
 use crate::identity::{NewKey, Token, new_secret, secret_hash};
 use crate::sessions::{Sessions, StartSession};
 
-/// The key that a session's agent has. It is kept in memory alone.
+/// A session key. The secret is kept in memory only.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(in crate::sessions) id: TokenId,
     pub(in crate::sessions) secret: Secret,
 }
 
-/// A key that was made just now, and is not in use yet.
+/// A new session key that is not in use yet.
 pub(in crate::sessions) struct MadeKey {
     pub(in crate::sessions) key: Key,
     pub(in crate::sessions) record: TokenRecord,
@@ -28,7 +28,7 @@ pub(in crate::sessions) struct MadeKey {
 }
 
 impl Sessions {
-    /// The key the agent of a session gets.
+    /// Creates the key for the agent of a session, if it gets one.
     pub(in crate::sessions) fn session_key(
         &self,
         start: &StartSession,
@@ -57,13 +57,14 @@ impl Sessions {
         Ok(Some(self.new_key(session, grant, passed, behind)))
     }
 
-    /// The key of a session that is live.
+    /// Returns the key of a live session.
     fn key_of(&self, session: SessionId) -> Option<Arc<Token>> {
         let live = self.register.live(session)?;
         self.identity.tokens.find(live.key.as_ref()?.id)
     }
 
-    /// A token of the caller's own. Its agent gets a key that acts as it, and never the token itself.
+    /// Returns the token that a caller passed. The agent gets a key that acts as it, never the
+    /// token itself.
     fn passed_token(&self, secret: &Secret) -> Result<Arc<Token>> {
         let refused = |error: Error| Error::invalid_field("api_key", error.message().to_owned());
         self.identity.tokens.passed(secret.expose(), self.kernel.now()).map_err(refused)

@@ -1,4 +1,5 @@
-//! How sessions start, run and end.
+//! Starting, running and ending sessions: `start` sets one up, `keeper` supervises its agent, `end`
+//! tears it down; `remote` opens sessions for agents that run elsewhere.
 
 pub(super) mod agent;
 pub(super) mod end;

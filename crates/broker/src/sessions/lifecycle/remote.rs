@@ -1,5 +1,5 @@
-//! Sessions for agents that run elsewhere: opened, not started. They have callers, a key and a URL like
-//! any other, and no process.
+//! Sessions for agents that run elsewhere: opened, not started. They have callers, a key and a URL
+//! like any other session, but no process.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::sessions::conversation::message::Offer;
 use crate::sessions::{Origin, Sessions, StartSession, offered};
 use crate::sync::lock;
 
-/// The agent of a session whose agent runs elsewhere, and the project of those that name none.
+/// Agent name of sessions whose agent runs elsewhere, and name of their default project.
 pub(crate) const ELSEWHERE: &str = "elsewhere";
 
 impl Sessions {
-    /// Opens a session, or gives another token for one that is there.
+    /// Opens a session, or issues a new token for an existing one.
     pub(crate) async fn open_session(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
@@ -43,7 +43,7 @@ impl Sessions {
         };
         if let Some(ttl_ms) = ttl_ms {
             if ttl_ms > self.kernel.config.sessions.limits_of(&project.limits).idle_ms {
-                may_loosen(principal, "a time above the project's own")?;
+                may_loosen(principal, "a `ttl_ms` above the project's own")?;
             }
             project.limits.idle_ms = Some(ttl_ms);
         }
@@ -61,7 +61,7 @@ impl Sessions {
         let session = self.start_session(start).await?.id;
         let opened = self.equip_elsewhere(principal, session, offer).await;
         if opened.is_err() {
-            self.end_session(session, SessionState::Failed, "it could not be opened").await?;
+            self.end_session(session, SessionState::Failed, "opening it failed").await?;
         }
         opened
     }
@@ -76,7 +76,7 @@ impl Sessions {
             self.offers.take_offer(principal, session, offer).await?;
         }
         let (url, token) = self.url_tokens.new_pass(session)?;
-        // Nobody tells when its agent works: it counts as used when something is asked at its URL.
+        // The daemon cannot see when this agent works: requests at the URL count as use.
         let (now, state) = (self.kernel.now(), SessionState::Idle);
         lock(&self.register.table).rest(now, session);
         let rests = Record::SessionChanged { id: session, state, at: now.unix };
@@ -86,7 +86,7 @@ impl Sessions {
         Ok(SessionOpenedResponse { session_id: session, url, token })
     }
 
-    /// Only who started a session hands it to others.
+    /// Checks that the principal started the session: only then may it pass the session on.
     fn check_own(&self, principal: &Principal, session: SessionId) -> Result<()> {
         let table = lock(&self.register.table);
         let is_own = |place: &Where| match principal.held_by {
@@ -97,10 +97,10 @@ impl Sessions {
         found.map(drop).ok_or_else(|| Error::not_found("session", session))
     }
 
-    /// The principal's own project for sessions that name none, made when it is first needed.
+    /// Returns the principal's default project for such sessions, and creates it on first use.
     async fn project_elsewhere(&self, principal: &Arc<Principal>) -> Result<ProjectRecord> {
         if let Target::Projects(_) = &principal.target {
-            let message = "name the project: this token is for some projects only";
+            let message = "set `project_id`: this token is limited to some projects";
             return Err(Error::invalid_field("project_id", message));
         }
         let owner = principal.id;
@@ -122,7 +122,7 @@ impl Sessions {
         };
         match self.kernel.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await {
             Ok(_) => Ok(record),
-            // Another call of the same principal was quicker.
+            // Another call of the same principal created it first.
             Err(error) if error.kind() == ErrorKind::Conflict => {
                 self.found_elsewhere(owner).await?.ok_or(error)
             }

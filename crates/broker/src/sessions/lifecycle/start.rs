@@ -1,5 +1,5 @@
-//! How a session comes to be: its place among others, its workspace, its key, its socket, its
-//! keeper. Whatever fails on the way takes back what was done before it.
+//! Starting a session: its entry in the table, its workspace, key, sockets and supervisor. A failed
+//! step undoes the steps before it.
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::{Arc, Mutex};
@@ -23,26 +23,26 @@ use crate::sessions::{Account, Bearer, ELSEWHERE, Key, Live, Sessions};
 use crate::sync::lock;
 use crate::workspaces::remove;
 
-/// Where a session comes from.
+/// The origin of a session.
 #[derive(Debug)]
 pub(crate) enum Origin {
-    /// A caller, or the agent of another session.
+    /// Started by a caller, or by the agent of another session.
     New {
         /// The session whose agent started it.
         parent: Option<SessionId>,
     },
-    /// It ran before, and goes on.
+    /// Continued after an earlier run.
     Again(Box<SessionRecord>),
 }
 
 impl Origin {
-    /// A session that a principal starts: one that an agent starts, on its socket or with any key, comes
-    /// from the session of that agent.
+    /// Returns the origin of a session that a principal starts. If an agent starts it, on its
+    /// socket or with any key, the parent is that agent's session.
     pub(crate) fn of(principal: &Principal) -> Self {
         Self::New { parent: principal.held_by.map(|held_by| held_by.session) }
     }
 
-    /// The session whose agent starts it.
+    /// Returns the session whose agent starts it.
     pub(in crate::sessions) const fn parent(&self) -> Option<SessionId> {
         match self {
             Self::New { parent } => *parent,
@@ -54,26 +54,26 @@ impl Origin {
 /// A session to start.
 #[derive(Debug)]
 pub(crate) struct StartSession {
-    /// Who starts it.
+    /// The principal that starts it.
     pub(crate) principal: Arc<Principal>,
-    /// In which project.
+    /// Its project.
     pub(crate) project: ProjectRecord,
-    /// Where; a new one if absent.
+    /// Its workspace; a new one if absent.
     pub(crate) workspace: Option<WorkspaceRecord>,
-    /// Which agent; the project's if absent.
+    /// Its agent; the project's if absent.
     pub(crate) agent: Option<String>,
-    /// The token that its agent's key acts as; the key is as the project says if absent.
+    /// The token that its session key acts as; if absent, the project decides on the key.
     pub(crate) key: Option<Secret>,
-    /// Where it comes from.
+    /// Its origin.
     pub(crate) origin: Origin,
-    /// What it may reach; as its project says if absent.
+    /// Its network policy; the project's if absent.
     pub(crate) network: Option<NetworkPolicy>,
-    /// What it may spend; as its project says where absent.
+    /// Its spending limits; the project's where absent.
     pub(crate) limits: Option<SpendLimits>,
 }
 
 impl Sessions {
-    /// Starts a session. Its agent is started by its first message.
+    /// Starts a session. Its first message starts the agent.
     pub(crate) async fn start_session(
         self: &Arc<Self>,
         start: StartSession,
@@ -129,7 +129,7 @@ impl Sessions {
         made
     }
 
-    /// Whether there is an agent of this name.
+    /// Checks that an agent of this name is configured.
     pub(crate) fn check_agent(&self, agent: &str) -> Result<()> {
         if agent == ELSEWHERE || self.kernel.config.sessions.agents.contains_key(agent) {
             return Ok(());
@@ -138,25 +138,25 @@ impl Sessions {
         let how = match preset(agent) {
             Some(_) => format!(
                 "add `[sessions.agents.{agent}]` with `preset = \"{agent}\"` to the configuration and \
-                 restart the daemon; `ringback agents check {agent}` says what else it needs"
+                 restart the daemon; `ringback agents check {agent}` shows what else it needs"
             ),
-            None => "`ringback agents list` shows agents that need no more than a name".to_owned(),
+            None => "`ringback agents list` shows agents that need only a name".to_owned(),
         };
         let message = format!(
-            "there is no agent `{agent}`; the configuration has {}, and `{ELSEWHERE}` is one that \
-             runs at the session's URL; {how}",
+            "unknown agent `{agent}`; the configuration has {}, and `{ELSEWHERE}` is for an agent \
+             that connects to the session's URL; {how}",
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         );
         Err(Error::invalid_field("agent", message))
     }
 
-    /// The number that a session which ran before goes on with.
+    /// Returns the next event index of a continued session.
     async fn next_index(self: &Arc<Self>, session: SessionId) -> Result<u64> {
         let conversations = Arc::clone(&self.conversations);
         self.kernel.blocking(move || conversations.next_journaled(session)).await
     }
 
-    /// Gives a session that has its place everything it needs.
+    /// Creates everything a session needs once it is in the table.
     async fn equip(
         self: &Arc<Self>,
         start: &StartSession,
@@ -215,18 +215,19 @@ impl Sessions {
         Ok(record)
     }
 
-    /// Removes the directories of a session that never was, and of its workspace if that is as new.
+    /// Removes the directories of a session that failed to start, and those of its workspace if it
+    /// is new.
     async fn take_dirs_back(&self, start: &StartSession, workspace: WorkspaceId, dir: Utf8PathBuf) {
         let mut removed = self.kernel.blocking(move || remove(&dir)).await;
         if start.workspace.is_none() {
             removed = self.workspaces.remove_workspace_dirs(workspace).await.and(removed);
         }
         if let Err(error) = removed {
-            tracing::warn!(%error, "a directory of a session that was not started is left");
+            tracing::warn!(%error, "cannot remove a directory of a session that failed to start");
         }
     }
 
-    /// Hands a session to its keeper.
+    /// Hands a session to its supervisor.
     fn keep(self: &Arc<Self>, place: Where, agent: &str, parts: Parts) {
         let Parts { is_new, dir, doors, reach, account, key } = parts;
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
@@ -252,8 +253,8 @@ impl Sessions {
         drop(self.kernel.tasks.spawn(keeper.run(inbox)));
     }
 
-    /// Makes the workspace's directory, its home and one for the socket, which only this user can
-    /// enter.
+    /// Creates the directories of the workspace, the home and the sockets, accessible to this user
+    /// only.
     async fn make_dirs(&self, workspace: WorkspaceId) -> Result<Utf8PathBuf> {
         let (workspace, home) =
             (self.workspaces.workspace_path(workspace), self.workspaces.home_path(workspace));
@@ -271,14 +272,14 @@ impl Sessions {
     }
 }
 
-/// What a session is to have, as it was decided.
+/// The choices made for a session before it is set up.
 struct Equipped<'a> {
     agent: &'a str,
     network: Option<NetworkPolicy>,
     account: Account,
 }
 
-/// What a live session has besides its place.
+/// The parts of a live session besides its table entry.
 struct Parts {
     is_new: bool,
     dir: Utf8PathBuf,
@@ -293,6 +294,6 @@ pub(in crate::sessions) fn private_dir(path: &Utf8Path) -> std::io::Result<()> {
 }
 
 pub(in crate::sessions) fn not_made(what: &str, error: std::io::Error) -> Error {
-    let message = format!("{what} cannot be made: {error}");
+    let message = format!("cannot create {what}: {error}");
     Error::new(ErrorKind::Internal, message).with_source(error)
 }

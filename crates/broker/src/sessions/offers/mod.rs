@@ -1,5 +1,6 @@
-//! Callers that are MCP servers: programs that an administrator names, whose tools are a caller's tools
-//! of a session. The session's keeper owns them, and they end with it. One that has ended stays so.
+//! Tools that callers offer a session. They run the tools themselves, or name a tool server: an MCP
+//! server that the daemon starts, which only an administrator may do. The session's supervisor owns
+//! its tool servers, and they end with it. A tool server that has ended is not restarted.
 
 mod place;
 
@@ -35,33 +36,33 @@ use crate::sessions::lifecycle::keeper::Order;
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
-/// How long a server may take to list its tools.
+/// How long a tool server may take to list its tools.
 const LIST_WAIT: Duration = Duration::from_secs(10);
-/// Said of a server that does not answer, where it is in a sandbox.
+/// Added to the error about a confined tool server that does not answer.
 const CONFINED: &str = "; it runs in a sandbox with an empty home, without the session's workspace \
-    and without a network, unless its `workspace` and `network` say otherwise";
-/// Words of a command, and names of its environment.
+    and without a network, unless its `workspace` and `network` grant them";
+/// Maximum number of arguments and environment variables together.
 const WORDS_MAX: usize = 256;
 
-/// A server that carries out calls.
+/// A running tool server.
 #[derive(Debug)]
 pub(in crate::sessions) struct Served {
     offers: Arc<Offers>,
     server: ToolServer,
-    /// What it has outside of itself. Gone after it.
+    /// Its directories, sandbox and proxy. Removed after it has ended.
     belongings: Belongings,
     stream: CallerStream,
     principal: Arc<Principal>,
     credential: Credential,
-    /// The session whose caller it is.
+    /// The session it offers tools to.
     root: SessionId,
     caller_id: String,
-    /// Calls under way, by the ids of their requests.
+    /// Running calls, by request id.
     calls: HashMap<u64, Arc<LineCall>>,
     grace: Duration,
 }
 
-/// Tools that callers offer sessions: their own, or those of a tool server that is started for them.
+/// The tools that callers offer sessions: their own, or those of a tool server.
 #[derive(Debug)]
 pub(crate) struct Offers {
     kernel: Arc<Kernel>,
@@ -90,7 +91,7 @@ impl Offers {
         }
     }
 
-    /// Takes what a caller offers a session.
+    /// Adds a caller's tools or tool server to a session.
     pub(crate) async fn take_offer(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
@@ -106,7 +107,7 @@ impl Offers {
         }
     }
 
-    /// Offers the agent of a session tools of whoever started it.
+    /// Offers a caller's tools to the agent of a session.
     pub(crate) fn declare(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
@@ -134,12 +135,12 @@ impl Offers {
         self.callers.declare(&credential, place.root, caller_id, tools)
     }
 
-    /// The tools offered to a session end with it; a child's are its root's.
+    /// Ends the tools offered to a session. Children use the tools of their root.
     pub(in crate::sessions) fn end_callers(self: &Arc<Self>, session: SessionId) {
         self.callers.end(session);
     }
 
-    /// Makes a server a caller of a session. The same one again is what it was.
+    /// Starts a tool server as a caller of a session. Naming the same one again changes nothing.
     pub(crate) async fn serve_caller(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
@@ -152,7 +153,8 @@ impl Offers {
         let live = self.register.live(place.root);
         let live = live.ok_or_else(|| Error::not_found("session", place.root))?;
         if let Some(before) = lock(&live.servers).get(&caller_id) {
-            let message = format!("`{caller_id}` is another server in this session");
+            let message =
+                format!("`{caller_id}` is already a different tool server in this session");
             let is_same = *before == named;
             return is_same.then_some(()).ok_or_else(|| Error::new(ErrorKind::Conflict, message));
         }
@@ -213,20 +215,21 @@ impl Offers {
     }
 }
 
-/// Only an administrator names a program to run.
+/// Checks a tool server's command. Only an administrator may name a program to run.
 pub(in crate::sessions) fn check_server(principal: &Principal, named: &CallerServer) -> Result<()> {
     match sight(principal) {
         Sight::All => {}
         Sight::Own { .. } => {
-            return Err(Error::forbidden("naming a server to run", "a token of level admin"));
+            return Err(Error::forbidden("naming a tool server", "a token with scope `admin`"));
         }
     }
     if named.command.contains('/') && !named.command.starts_with('/') {
-        let message = "`command` is the name of a program, or a path that begins with `/`";
+        let message = "`command` must be a program name or an absolute path";
         return Err(Error::invalid_field("caller_server", message));
     }
     if named.command.is_empty() || named.args.len() + named.env.len() > WORDS_MAX {
-        let message = format!("a `command`, and at most {WORDS_MAX} `args` and `env`");
+        let message =
+            format!("`command` must be set, with at most {WORDS_MAX} `args` and `env` in total");
         return Err(Error::invalid_field("caller_server", message));
     }
     Ok(())
@@ -247,8 +250,8 @@ fn json(text: String) -> Any {
 }
 
 impl Served {
-    /// Carries out calls until the session or the server ends. Whoever waits then is told at once: the
-    /// stream closes with it.
+    /// Runs calls until the session or the tool server ends. Then the stream closes, so waiting
+    /// calls fail immediately.
     pub(in crate::sessions) async fn run(mut self) {
         loop {
             let done = tokio::select! {
@@ -265,7 +268,7 @@ impl Served {
             };
             if let Err(error) = done {
                 let (session, caller_id) = (self.root, &self.caller_id);
-                tracing::warn!(%session, caller_id, %error, "a server of tools is lost");
+                tracing::warn!(%session, caller_id, %error, "lost a tool server");
                 let Self { server, stream, belongings, .. } = self;
                 drop((stream, server));
                 return belongings.gone().await;
@@ -306,7 +309,7 @@ impl Served {
                 if let Some(call) = self.calls.get(&id) {
                     let callers = &self.offers.callers;
                     let (own, request) = (&self.credential, &call.request_id);
-                    // One that nobody waits for any more is nobody's loss.
+                    // The call may have ended already; then its progress does not matter.
                     drop(callers.progress(own, self.root, request, percent, message).await);
                 }
             }
@@ -316,7 +319,7 @@ impl Served {
                 let declared = self.offers.declare(principal, self.root, caller_id, tools(listed));
                 if let Err(error) = declared {
                     let session = self.root;
-                    tracing::warn!(%session, caller_id, %error, "tools of a server are not taken");
+                    tracing::warn!(%session, caller_id, %error, "rejecting a tool server's tools");
                 }
             }
         }
@@ -329,7 +332,7 @@ impl Served {
             Err(error) => Err(Error::new(ErrorKind::ToolFailed, refusal(&error))),
         };
         let (own, request) = (&self.credential, &call.request_id);
-        // One that comes too late changes nothing, and was logged.
+        // A late answer changes nothing, and was logged.
         drop(self.offers.callers.answer(own, self.root, request, outcome));
     }
 }

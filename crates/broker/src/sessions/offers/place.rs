@@ -1,6 +1,6 @@
-//! Where a server of tools runs: in a sandbox of its own, with a home of its own. Nothing that an agent
-//! can write is its directory, its home or where its program is looked for; where nothing confines agents
-//! it is a plain child, with the same directory and home.
+//! Where a tool server runs: in its own sandbox, with its own home. Agents cannot write to its
+//! working directory, its home or the search path of its program. Where agents are not confined,
+//! it is a plain child process with the same directory and home.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,12 +26,12 @@ use crate::sessions::lifecycle::start::{not_made, private_dir};
 use crate::sessions::reach::{Socket, check_network};
 use crate::workspaces;
 
-/// The part of an argument that stands for where the workspace is.
+/// Placeholder in arguments for the path of the workspace.
 const WORKSPACE: &str = "{workspace}";
-/// The socket of its door to the network, as it sees it.
+/// Socket of its network proxy, as seen in the sandbox.
 const DOOR: &str = "/mcp/network.sock";
 
-/// What a server has outside of itself, for as long as it runs.
+/// Everything that exists for a tool server while it runs.
 #[derive(Debug)]
 pub(super) struct Belongings {
     kernel: Arc<Kernel>,
@@ -40,25 +40,25 @@ pub(super) struct Belongings {
 
 #[derive(Debug)]
 struct Own {
-    /// Its home, and the directory of its door.
+    /// Its home, and the directory of its network proxy.
     dirs: Vec<Utf8PathBuf>,
-    /// Keeps it from filling the disk.
+    /// Disk watch.
     watch: Watch,
-    /// By which it is ended if it does.
+    /// Stops it when it uses too much disk space.
     end: BoxEnd,
     hold: Option<Hold>,
     door: Option<Door>,
 }
 
-/// Its door to the network.
+/// Its network proxy.
 #[derive(Debug)]
 struct Door {
     _socket: Socket,
-    /// What the door asks what may be reached.
+    /// The policy that the proxy watches.
     _policy: watch::Sender<Arc<NetworkPolicy>>,
 }
 
-/// What is started.
+/// The program to start.
 #[derive(Debug)]
 struct Started {
     installed: Installed,
@@ -67,20 +67,20 @@ struct Started {
 }
 
 impl Belongings {
-    /// Waits until the server has written more than it may, and says what that is.
+    /// Waits until the tool server exceeds its disk limit, and returns the reason.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Dropping the future loses nothing.
     pub(super) async fn is_full(&self) -> String {
         let Some(own) = &self.own else { return std::future::pending().await };
         own.end.stop.cancelled().await;
         own.end.why().unwrap_or_default().to_owned()
     }
 
-    /// Ends what is left of the server, and removes what it had.
+    /// Ends the rest of the tool server, and removes its directories.
     ///
     /// # Cancel safety
-    /// It is done all the same.
+    /// The work continues in a task.
     pub(super) async fn gone(mut self) {
         if let Some(own) = self.own.take() {
             let kernel = Arc::clone(&self.kernel);
@@ -110,13 +110,13 @@ impl Own {
             removed.into_iter().collect::<Result<()>>()
         });
         if let Err(error) = removed.await {
-            tracing::warn!(%error, "a directory of a server of tools is left until the next start");
+            tracing::warn!(%error, "cannot remove a tool server's directory before the next start");
         }
     }
 }
 
 impl Offers {
-    /// Starts the program of a server.
+    /// Starts the program of a tool server.
     pub(super) async fn launch_server(
         self: &Arc<Self>,
         place: Where,
@@ -136,8 +136,9 @@ impl Offers {
         let own = Own { dirs, watch, end, hold: None, door: None };
         let mut belongings = Belongings { kernel: Arc::clone(&self.kernel), own: Some(own) };
         let made = home.clone();
-        let make =
-            move || private_dir(&made).map_err(|error| not_made("the home of a server", error));
+        let make = move || {
+            private_dir(&made).map_err(|error| not_made("the home of a tool server", error))
+        };
         self.kernel.blocking(make).await?;
         let launched = match confiner {
             None => self.launch_plain(place, named, &home).await,
@@ -148,17 +149,18 @@ impl Offers {
         Ok((launched?, belongings))
     }
 
-    /// Where the homes of servers are: beside those of agents, and in no box but their own.
+    /// Returns the directory of tool server homes: next to those of agents, and visible in no other
+    /// sandbox.
     fn server_homes(&self) -> Utf8PathBuf {
         self.kernel.config.data_dir.join("servers")
     }
 
-    /// Removes what servers of an earlier run left.
+    /// Removes the homes of tool servers of an earlier run.
     pub(crate) async fn remove_leftover_servers(&self) {
         let dir = self.server_homes();
         let removed = self.kernel.blocking(move || workspaces::remove(&dir));
         if let Err(error) = removed.await {
-            tracing::warn!(%error, "the homes of servers of an earlier run are left");
+            tracing::warn!(%error, "cannot remove the tool server homes of an earlier run");
         }
     }
 
@@ -198,7 +200,7 @@ impl Offers {
         let id = place.project;
         let project = self.kernel.read(move |store| store.project(id)).await?;
         let project = project.ok_or_else(|| Error::not_found("project", id))?;
-        let boxes = self.sandboxes.boxes("a server of tools").await?;
+        let boxes = self.sandboxes.boxes("a tool server").await?;
         self.sandboxes.check_boxes(&project).await?;
         let image = self.images.image_of_sessions(&project).await?;
         let inner = [places::HOME, places::WORKSPACE].map(Utf8Path::new);
@@ -243,7 +245,7 @@ impl Offers {
         })
     }
 
-    /// What is started, for a server that sees its home and the workspace there.
+    /// Prepares the program of a tool server that sees its home and the workspace at these paths.
     async fn started(
         &self,
         confiner: Option<&Arc<Confiner>>,
@@ -265,7 +267,7 @@ impl Offers {
             Ok(programs.find(&command))
         };
         let installed = self.kernel.blocking(find).await?;
-        let installed = installed.ok_or_else(|| unusable(named, "there is no such program"))?;
+        let installed = installed.ok_or_else(|| unusable(named, "program not found"))?;
         let dir = installed.interpreter_dir.as_ref();
         let path = dir.map_or_else(|| PATH.to_owned(), |dir| format!("{}:{PATH}", dir.display()));
         let own = [("PATH", path.as_str()), ("HOME", home.as_str()), ("LANG", "C.UTF-8")];
@@ -273,7 +275,7 @@ impl Offers {
             own.map(|(name, value)| (name.into(), value.into())).into();
         for name in &named.env {
             let value = std::env::var_os(name).ok_or_else(|| {
-                let message = format!("the daemon's environment has no `{name}`");
+                let message = format!("`{name}` is not set in the daemon's environment");
                 Error::invalid_field("caller_server", message)
             })?;
             env.insert(name.into(), value);
@@ -281,8 +283,8 @@ impl Offers {
         Ok(Started { installed, args, env })
     }
 
-    /// Opens the door of a server to the network if it has one: the directory of its socket, and the
-    /// program that makes it an address.
+    /// Opens the network proxy of a tool server, if its policy has one. Returns the directory of
+    /// the socket, and the program that forwards an address to it.
     async fn server_door(
         &self,
         place: Where,
@@ -292,32 +294,33 @@ impl Offers {
         let network = named.network.clone().filter(|network| network.mode.has_door());
         let (Some(network), Some(own)) = (network, &mut belongings.own) else { return Ok(None) };
         let no_door =
-            |why: &str| not_made("the door of a server to the network", std::io::Error::other(why));
+            |why: &str| not_made("the network proxy of a tool server", std::io::Error::other(why));
         let inside = self.kernel.config.sessions.inside.clone();
-        let inside = inside.ok_or_else(|| no_door("there is no program that could reach it"))?;
+        let inside = inside.ok_or_else(|| no_door("this daemon has no program that reaches it"))?;
         let networks = self.kernel.config.sessions.doors.network.as_ref();
-        let networks = networks.ok_or_else(|| no_door("this daemon has none"))?;
+        let networks = networks.ok_or_else(|| no_door("this daemon has no network proxy"))?;
         let dir = self.kernel.config.sessions.run_dir.join("s").join(self.random_name());
         own.dirs.push(dir.clone());
         let made = dir.clone();
         let prepare = move || {
             private_dir(&made)
                 .and_then(|()| inside.path())
-                .map_err(|error| not_made("the door of a server to the network", error))
+                .map_err(|error| not_made("the network proxy of a tool server", error))
         };
         let inside = self.kernel.blocking(prepare).await?;
         let (policy, asked) = watch::channel(Arc::new(network));
-        let broker = self.rooms.upgrade().map(Broker).ok_or_else(|| no_door("it has stopped"))?;
+        let broker =
+            self.rooms.upgrade().map(Broker).ok_or_else(|| no_door("the daemon has stopped"))?;
         let socket = networks.open(broker, place.root, &dir, asked);
         let socket =
-            socket.map_err(|error| not_made("the door of a server to the network", error))?;
+            socket.map_err(|error| not_made("the network proxy of a tool server", error))?;
         own.door = Some(Door { _socket: Socket(socket), _policy: policy });
         Ok(Some((dir, inside)))
     }
 }
 
 impl Started {
-    /// Puts the program in front that makes the door to the network an address.
+    /// Prepends the program that forwards an address to the network proxy.
     fn forward(&mut self) {
         let program = std::mem::replace(&mut self.installed.program, places::INSIDE.into());
         let before = ["forward", "--proxy", DOOR, "--"].map(OsString::from);
@@ -329,13 +332,13 @@ impl Started {
     }
 }
 
-/// An argument with the place of the workspace in it.
+/// Fills in the path of the workspace.
 fn filled(arg: &str, access: ServerWorkspace, workspace: &Utf8Path) -> Result<OsString> {
     match access {
         ServerWorkspace::None if arg.contains(WORKSPACE) => {
             let message = format!(
-                "`{WORKSPACE}` is in its `args`, and it has no workspace; say `\"workspace\": \
-                 \"read\"` or `\"write\"`"
+                "`args` contain `{WORKSPACE}`, but the tool server has no workspace; set \
+                 `\"workspace\": \"read\"` or `\"write\"`"
             );
             Err(Error::invalid_field("caller_server", message))
         }
@@ -346,27 +349,28 @@ fn filled(arg: &str, access: ServerWorkspace, workspace: &Utf8Path) -> Result<Os
     }
 }
 
-/// What is promised of a server that nothing confines: nothing but a home of its own.
+/// Rejects restrictions that cannot be enforced on an unconfined tool server: it only has its own
+/// home.
 fn check_unconfined(named: &CallerServer) -> Result<()> {
     let cannot_be_kept = |what: &str, instead: &str| {
         let message = format!(
-            "nothing confines programs here (sandbox.backend = \"none\"), so {what} cannot be kept; \
-             confine them with `sandbox.backend = \"auto\"`, or say `{instead}`"
+            "programs are not confined here (sandbox.backend = \"none\"), so {what} cannot be \
+             enforced; set `sandbox.backend = \"auto\"`, or use `{instead}`"
         );
         Err(Error::invalid_field("caller_server", message))
     };
     if named.workspace == ServerWorkspace::Read {
-        return cannot_be_kept("a workspace that is only read", "\"workspace\": \"write\"");
+        return cannot_be_kept("a read-only workspace", "\"workspace\": \"write\"");
     }
     match &named.network {
         Some(network) if network.mode != NetworkMode::Full => {
-            cannot_be_kept(&format!("the network `{}`", network.mode), "\"mode\": \"full\"")
+            cannot_be_kept(&format!("network mode `{}`", network.mode), "\"mode\": \"full\"")
         }
         Some(_) | None => Ok(()),
     }
 }
 
 pub(super) fn unusable(named: &CallerServer, why: &str) -> Error {
-    let message = format!("`{}` cannot be used as a server of tools: {why}", named.command);
+    let message = format!("`{}` cannot be used as a tool server: {why}", named.command);
     Error::invalid_field("caller_server", message)
 }

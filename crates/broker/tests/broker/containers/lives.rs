@@ -220,7 +220,7 @@ async fn a_start_that_fails_leaves_its_place() {
     let (first, second) = (place.project().await, place.project().await);
     let request = ContainerStartRequest { project_id: first, command: None };
     let error = result(&place.fixture.broker, &place.who, request).await.unwrap_err();
-    assert!(error.message.contains("name a `command`"), "{error:?}");
+    assert!(error.message.contains("set `command`"), "{error:?}");
     place.start(second, "sleep 1000").await;
 }
 
