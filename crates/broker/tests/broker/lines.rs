@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_broker::{
-    Answer, Audience, Broker, Call, CallContext, Credential, Edge, LineCall, LineKind, LineName,
-    LineOffer, LineRequest, LineStream, Replies, ToParty, ToolOffer,
+    Answer, Audience, Broker, Call, CallContext, Credential, Edge, LineCall, LineName, LineOffer,
+    LineRequest, LineStream, Replies, ToParty, ToolOffer,
 };
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};

@@ -333,7 +333,7 @@ async fn what_a_session_may_spend_and_has_spent_outlives_the_daemon() {
     with_model(&mut config);
     let clock = ringback_broker::Clock::system();
     let entropy = ringback_broker::Entropy::system();
-    let broker = ringback_broker::Broker::start(config, clock, entropy).await.unwrap();
+    let broker = Broker::start(config, clock, entropy).await.unwrap();
     let fixture = Fixture { dir, broker };
     let after = show(&fixture, session).await;
     assert_eq!((after.limits, after.model_usage), (Some(tokens(200)), before.model_usage));

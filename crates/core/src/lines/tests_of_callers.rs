@@ -92,7 +92,7 @@ impl Bench {
         self.settle(effects);
     }
 
-    fn declared(&self, of: u8) -> Vec<(String, Vec<String>)> {
+    fn declared(&mut self, of: u8) -> Vec<(String, Vec<String>)> {
         let callers = self.table.callers().of(session(of)).into_iter();
         let names = |tools: Vec<Arc<LineTool<()>>>| {
             tools.iter().map(|tool| tool.name.to_string()).collect()

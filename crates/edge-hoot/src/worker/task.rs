@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use ringback_broker::{
-    Broker, Credential, LineCall, LineKind, LineName, LineStream, ToParty, ToolOffer,
-};
+use ringback_broker::{Broker, Credential, LineCall, LineName, LineStream, ToParty, ToolOffer};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::frame::{Body, Command, Frame, Text};
 use ringback_proto::ids::{CallId, RequestId};

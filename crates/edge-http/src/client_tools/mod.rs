@@ -13,7 +13,7 @@ mod tools;
 
 use std::sync::Arc;
 
-use ringback_broker::{LineKind, LineName};
+use ringback_broker::LineName;
 use ringback_proto::{Error, Result};
 
 pub(crate) use self::pending::pings;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringback_broker::{CallControl, Followed, Replies};
 use ringback_mcp_wire::outgoing::{self, Told};
-use ringback_mcp_wire::{Code, Fault, Id, LogLevel};
+use ringback_mcp_wire::{Id, LogLevel};
 use ringback_proto::ErrorKind;
 use ringback_proto::chunk;
 use ringback_proto::timing::ToolTiming;

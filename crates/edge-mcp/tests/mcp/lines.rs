@@ -1,7 +1,7 @@
 //! Tools on lines, as MCP lists and calls them: payloads pass unchanged.
 
 use bytes::Bytes;
-use ringback_broker::{Credential, LineKind, LineName, LineOffer, LineStream, ToParty, ToolOffer};
+use ringback_broker::{Credential, LineName, LineOffer, LineStream, ToParty, ToolOffer};
 use ringback_proto::Error;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::principal::Level;

@@ -12,7 +12,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use ringback_broker::{
     AgentCommand, AgentProtocol, Answer, Broker, Call, Clock, Config, ConfigView, Credential, Edge,
-    Entropy, LineKind, LineName, LineOffer, LineSettings, SessionSettings, ToolOffer,
+    Entropy, LineName, LineOffer, LineSettings, SessionSettings, ToolOffer,
 };
 use ringback_edge_mcp::{Config as McpConfig, Door, McpEdge};
 use ringback_proto::ResponseEnvelope;

@@ -1,6 +1,6 @@
 //! The daemon's own tools, with a key.
 
-use ringback_broker::{Credential, LineKind, LineName, LineOffer, ToParty, ToolOffer};
+use ringback_broker::{Credential, LineName, LineOffer, ToParty, ToolOffer};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::SessionId;
 use serde_json::{Value, json};

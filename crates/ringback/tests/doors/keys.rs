@@ -1,6 +1,6 @@
 //! The daemon's own tools in a session, limited by its key, and those of HTTP clients.
 
-use ringback_broker::{LineKind, LineName, LineOffer, ToolOffer};
+use ringback_broker::{LineName, LineOffer, ToolOffer};
 use ringback_proto::any::{Any, Format};
 use serde_json::json;
 
