@@ -130,15 +130,15 @@ def read_by_an_agent(target, script):
             answer
         )
         return ""
-    begun = answer.json["result"]
+    opened = answer.json["result"]
     texts, since = [], -1
     for _ in range(60):
-        page = target.done("session_events", session_id=begun["session_id"], since_index=since, wait_ms=500)
+        page = target.done("session_events", session_id=opened["session_id"], since_index=since, wait_ms=500)
         since = page["last_index"]
         texts += [it.get("text") or "" for it in page["events"] if it.get("role") == "assistant"]
         if any(it.get("status") in ("idle", "completed", "failed", "ended") for it in page["events"]):
             break
-    target.tool("session_end", session_id=begun["session_id"])
+    target.tool("session_end", session_id=opened["session_id"])
     return "\n".join(texts)
 
 

@@ -17,9 +17,9 @@ class Session:
         self.target, self.token = target, fields.pop("token", "")
         self.limit = fields.pop("limit", LIMIT)
         others = target.sockets()
-        begun = target.done("session_message", {**fields, "message": message}, token=self.token)
-        assert begun["confined"] is True, begun
-        self.id, self.workspace, self.project = begun["session_id"], begun["workspace_id"], fields["project_id"]
+        started = target.done("session_message", {**fields, "message": message}, token=self.token)
+        assert started["confined"] is True, started
+        self.id, self.workspace, self.project = started["session_id"], started["workspace_id"], fields["project_id"]
         self.since, self.status = -1, "starting"
         self.places = target.sockets() - others
 

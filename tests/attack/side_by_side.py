@@ -84,22 +84,22 @@ def attack(target, project, name, script):
         # No session is started while the disk is full; that is an answer.
         assert started.status in (429, 503, 507, 502, 409), f"{name}: {started}"
         return
-    begun = started.json["result"]
+    opened = started.json["result"]
     script = (
         script.replace("PROBES", str(target.probes))
         .replace("PROJECT", project)
-        .replace("WORKSPACE", begun["workspace_id"])
+        .replace("WORKSPACE", opened["workspace_id"])
     )
-    target.tool("session_message", session_id=begun["session_id"], message=script, limit=30)
+    target.tool("session_message", session_id=opened["session_id"], message=script, limit=30)
     until = time.monotonic() + 8
     while time.monotonic() < until:
-        status = target.done("session_get", session_id=begun["session_id"])["status"]
+        status = target.done("session_get", session_id=opened["session_id"])["status"]
         if status not in ("starting", "running"):
             break
         time.sleep(0.2)
-    ended = target.tool("session_end", session_id=begun["session_id"], limit=30)
+    ended = target.tool("session_end", session_id=opened["session_id"], limit=30)
     assert ended.status in (200, 409), f"{name}: session_end: {ended}"
-    place = {"project_id": project, "workspace_id": begun["workspace_id"]}
+    place = {"project_id": project, "workspace_id": opened["workspace_id"]}
     deleted = target.tool("workspace_delete", place, limit=60)
     assert deleted.status == 200, f"{name}: workspace_delete: {deleted}"
 

@@ -131,12 +131,12 @@ async def converse(world, model, agent, message, permissions):
     async with connected(daemon) as client:
         project = await call(client, "project_create", name=f"interop {secrets.token_hex(4)}")
         context = {"caller_id": "me", "caller_tools": [TOOL]}
-        begun = await call(
+        opened = await call(
             client, "session_message", project_id=project["project_id"], agent=agent, message=PROMPT,
             context=context,
         )
-        assert begun["confined"] is True, begun
-        caller = Caller(client, begun["session_id"], answer)
+        assert opened["confined"] is True, opened
+        caller = Caller(client, opened["session_id"], answer)
         events = await caller.turn()
         assert caller.asked == [{"message": message}], (caller.asked, events)
         assert FINAL in said(events), events
@@ -148,16 +148,16 @@ async def converse(world, model, agent, message, permissions):
             assert agent in WITHOUT_USAGE or completion["usage"]["total_tokens"] > 0, completion
         assert bool(caller.allowed) == (permissions == "ask"), caller.allowed
         # A second message continues the same conversation.
-        await call(client, "session_message", session_id=begun["session_id"], message="Again.")
+        await call(client, "session_message", session_id=opened["session_id"], message="Again.")
         assert FINAL in said(await caller.turn())
         assert PROMPT in json.dumps(model.requests[-1]["messages"]), model.requests[-1]
         # The agent's own files are not part of its work.
         changed = await call(
-            client, "workspace_diff", project_id=project["project_id"], workspace_id=begun["workspace_id"],
+            client, "workspace_diff", project_id=project["project_id"], workspace_id=opened["workspace_id"],
         )
         assert changed["changes"] == [], changed
     print(f"   {time.monotonic() - started:.1f} s, {len(model.requests)} requests to the model", flush=True)
-    return begun["session_id"], caller.since
+    return opened["session_id"], caller.since
 
 
 async def go_on(world, model, session, since):
@@ -191,17 +191,17 @@ async def create(world, model, agent, name):
     async with connected(world.daemon) as client:
         project = await call(client, "project_create", name=f"interop {secrets.token_hex(4)}")
         token = await call(client, "token_create", name="for the agent", scope="write")
-        begun = await call(
+        opened = await call(
             client, "session_message", project_id=project["project_id"], agent=agent, message=PROMPT,
             api_key=token["token"],
         )
-        events = await Caller(client, begun["session_id"], "").turn()
+        events = await Caller(client, opened["session_id"], "").turn()
         listed = await call(client, "project_list", name_contains=name)
         made = [it["project_id"] for it in listed["projects"] if it["name"] == name]
         assert len(made) == 1, (listed, events)
         assert made[0] in said(events), events
         assert token["token"] not in json.dumps([model.requests, events])
-        await call(client, "session_end", session_id=begun["session_id"])
+        await call(client, "session_end", session_id=opened["session_id"])
         await call(client, "token_revoke", token_id=token["token_id"])
 
 

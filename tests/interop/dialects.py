@@ -37,8 +37,8 @@ class ChatCompletions:
         for call in message.get("tool_calls", []):
             # The arguments of a call come in two pieces.
             first, rest = pieces(call["function"]["arguments"])
-            begun = call | {"index": 0, "function": call["function"] | {"arguments": first}}
-            chunks.append(chunk({"role": "assistant", "tool_calls": [begun]}))
+            started = call | {"index": 0, "function": call["function"] | {"arguments": first}}
+            chunks.append(chunk({"role": "assistant", "tool_calls": [started]}))
             chunks.append(chunk({"tool_calls": [{"index": 0, "function": {"arguments": rest}}]}))
         chunks.append(chunk({}, reason) | {"usage": usage})
         return events([(None, it) for it in chunks], "data: [DONE]\n\n")
@@ -77,8 +77,8 @@ class Messages:
                 "usage": {"input_tokens": TOKENS, "output_tokens": TOKENS}}
         if not request.get("stream"):
             return whole(told)
-        begun = told | {"content": [], "stop_reason": None}
-        said = [{"type": "message_start", "message": begun}]
+        started = told | {"content": [], "stop_reason": None}
+        said = [{"type": "message_start", "message": started}]
         for number, block in enumerate(blocks):
             if block["type"] == "text":
                 empty, key, kind = block | {"text": ""}, "text", "text_delta"
@@ -133,12 +133,12 @@ class Responses:
         usage = {"input_tokens": TOKENS, "input_tokens_details": {"cached_tokens": 0},
                  "output_tokens": TOKENS, "output_tokens_details": {"reasoning_tokens": 0},
                  "total_tokens": 2 * TOKENS}
-        begun = {"id": "resp_1", "object": "response", "created_at": 1, "model": NAME,
+        started = {"id": "resp_1", "object": "response", "created_at": 1, "model": NAME,
                  "status": "in_progress", "output": [], "usage": None}
-        ended = begun | {"status": "completed", "output": items, "usage": usage}
+        ended = started | {"status": "completed", "output": items, "usage": usage}
         if not request.get("stream"):
             return whole(ended)
-        said = [{"type": "response.created", "response": begun}]
+        said = [{"type": "response.created", "response": started}]
         for number, item in enumerate(items):
             said.append({"type": "response.output_item.added", "output_index": number, "item": item})
             said.append({"type": "response.output_item.done", "output_index": number, "item": item})

@@ -19,7 +19,7 @@ pub struct ContainerTable<L, E, S> {
     /// Projects that are being deleted: nothing starts in them.
     leaving: HashSet<ProjectId>,
     containers_max: usize,
-    /// Counts what was ended and begun, so that both have an order.
+    /// Counts starts and ends, so that both have an order.
     n_begun: u64,
     is_closed: bool,
 }
@@ -96,8 +96,8 @@ impl<L: Clone, E: Clone, S: Clone> ContainerTable<L, E, S> {
         }
     }
 
-    /// Takes the place of a project's container, or gives the one that runs. Whoever takes it says
-    /// [`Self::run`] or [`Self::release`].
+    /// Reserves the place of a project's container, or returns the one that runs. A reservation ends
+    /// with [`Self::run`] or [`Self::release`].
     ///
     /// # Errors
     /// Why it must not start.
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(table.find(project(1)), Some(Found::Ended(1)));
     }
 
-    /// Rule: nothing starts in a project that is being deleted, and its commands are told to stop.
+    /// Rule: nothing starts in a project that is being deleted, and its commands are stopped.
     #[test]
     fn a_project_that_is_being_deleted_starts_nothing() {
         let mut table = Containers::new(2);

@@ -140,7 +140,7 @@ impl Daemon {
         let http_config = settings::http(config, files)?;
         let doors = Doors::new(config)?;
         config.create_dirs()?;
-        // First: whoever starts a second daemon learns that, and not that a port is taken.
+        // First: a second daemon reports that the data directory is taken, not that a port is.
         let store = Broker::open(&broker_config)?;
         let http = HttpListener::bind(http_config).await?;
         broker_config.sessions.doors = doors.of_sessions(settings::public_url(config, &http));

@@ -27,7 +27,6 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
     let prose = match file.path.rsplit('.').next() {
         Some("rs") => rust_prose(file),
         Some("md") => without_code_spans(&file.text),
-        Some("py") => file.text.clone(),
         Some(_) | None => return Vec::new(),
     };
     let lines = prose.lines().map(str::to_lowercase).enumerate();
@@ -88,7 +87,6 @@ mod tests {
         assert!(lines(path, "fn is_begun_anew() {}\n").is_empty());
         assert_eq!(lines("docs/a.md", "He is told.\n`is told` is a name.\n"), [1]);
         assert!(lines("docs/a.md", "There are so manyfold ways.\n").is_empty());
-        assert_eq!(lines("a.py", "# so many\n"), [1]);
         assert!(lines("a.toml", "# so many\n").is_empty());
     }
 }

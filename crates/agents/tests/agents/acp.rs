@@ -68,7 +68,7 @@ fn shell(script: &str, opening: Duration, aborting: Duration) -> (Driver, AgentH
 
 const LONG: Duration = Duration::from_secs(60);
 /// A shell that has started a conversation when the rest of its script runs.
-const BEGUN: &str = r#"
+const HANDSHAKE: &str = r#"
 read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
 read -r line; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}'
 "#;
@@ -212,7 +212,7 @@ async fn an_agent_that_stops_mid_line_is_given_up() {
 /// Rule: an agent that does not stop when asked to is ended.
 #[tokio::test]
 async fn an_agent_that_does_not_stop_is_ended() {
-    let script = format!("{BEGUN} exec sleep 1000");
+    let script = format!("{HANDSHAKE} exec sleep 1000");
     let (mut driver, handle) = shell(&script, LONG, Duration::from_millis(100));
     until(&mut driver, "conversation").await;
     handle.send("hello").unwrap();
@@ -244,7 +244,7 @@ async fn an_agent_that_does_not_stop_is_ended() {
 #[tokio::test]
 async fn a_flood_of_requests_is_bounded_and_the_end_comes() {
     let flood = r#"yes '{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{}}'"#;
-    let (mut driver, handle) = shell(&format!("{BEGUN} exec {flood}"), LONG, LONG);
+    let (mut driver, handle) = shell(&format!("{HANDSHAKE} exec {flood}"), LONG, LONG);
     until(&mut driver, "conversation").await;
     // It is driven for a while: nothing is reported, and nothing accumulates.
     let nothing = tokio::time::timeout(Duration::from_millis(200), driver.next()).await;
@@ -258,7 +258,7 @@ async fn a_flood_of_requests_is_bounded_and_the_end_comes() {
 async fn a_flood_of_updates_is_put_together() {
     let update = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}"#;
     let (mut driver, handle) = shell(
-        &format!("{BEGUN} read -r line; yes '{update}' | head -n 100000; exit 0"),
+        &format!("{HANDSHAKE} read -r line; yes '{update}' | head -n 100000; exit 0"),
         LONG,
         LONG,
     );
@@ -277,7 +277,7 @@ async fn a_flood_of_updates_is_put_together() {
 /// Rule: the end comes whatever the agent was doing, exactly once.
 #[tokio::test]
 async fn an_agent_that_ends_in_a_turn_has_ended() {
-    let script = format!("{BEGUN} read -r line; echo oh >&2; exit 3");
+    let script = format!("{HANDSHAKE} read -r line; echo oh >&2; exit 3");
     let (mut driver, handle) = shell(&script, LONG, LONG);
     handle.send("go").unwrap();
     let told = until(&mut driver, EXITED).await;

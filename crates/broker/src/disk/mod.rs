@@ -291,9 +291,9 @@ impl DiskGuard {
         let Some(space) = self.space().await else { return };
         let left = space.free.saturating_sub(self.kernel.reserve.bytes().saturating_mul(2));
         if self.kernel.config.sessions.disk.shortage(Space { free: left, ..space }).is_none() {
-            let shared = Arc::clone(self);
+            let kernel = Arc::clone(&self.kernel);
             let taken = self.kernel.blocking(move || {
-                shared.kernel.reserve.take();
+                kernel.reserve.take();
                 Ok(())
             });
             drop(taken.await);

@@ -96,11 +96,11 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), 
     let interrupts = Interrupts::listen()?;
     // Not interruptible: a session without a known id could not be ended.
     let session = spawn(&client, &args).await?;
-    let mut begun = false;
-    let work = work(&client, screen, &args, &copy, &origins, &session, &mut begun);
+    let mut is_sent = false;
+    let work = work(&client, screen, &args, &copy, &origins, &session, &mut is_sent);
     let done = Box::pin(interrupts.during(work)).await;
-    let left = leave(&client, &args, &session, begun, done.is_ok()).await;
-    if done.is_err() && begun {
+    let left = leave(&client, &args, &session, is_sent, done.is_ok()).await;
+    if done.is_err() && is_sent {
         let id = session.session_id;
         screen.remark(format_args!(
             "the agent's changes are kept; see them with `ringback session diff {id}`"
@@ -115,13 +115,13 @@ async fn leave(
     client: &Client,
     args: &RunArgs,
     session: &SessionResponse,
-    begun: bool,
+    is_sent: bool,
     went_well: bool,
 ) -> Result<(), Failure> {
     if !(args.keep && went_well) {
         start::end(client, session.session_id).await?;
     }
-    if !begun {
+    if !is_sent {
         let (project_id, workspace_id) = (session.project_id, session.workspace_id);
         let delete = WorkspaceDeleteRequest { project_id, workspace_id };
         client.call::<WorkspaceDelete>(delete).await?;
@@ -129,7 +129,7 @@ async fn leave(
     Ok(())
 }
 
-/// Runs the agent. Sets `begun` once the message is sent: from then on there may be changes to
+/// Runs the agent. Sets `is_sent` once the message is sent: from then on there may be changes to
 /// keep.
 async fn work(
     client: &Client,
@@ -138,7 +138,7 @@ async fn work(
     copy: &DirCopy,
     origins: &Origins,
     session: &SessionResponse,
-    begun: &mut bool,
+    is_sent: &mut bool,
 ) -> Result<(), Failure> {
     let id = session.session_id;
     put(client, session, copy).await?;
@@ -163,7 +163,7 @@ async fn work(
         ..Default::default()
     };
     client.call::<SessionMessage>(message).await?;
-    *begun = true;
+    *is_sent = true;
     let followed = start::watch(client, screen, id, &args.caller, true).await?;
     let changed = diff(client, session).await?;
     changes::remark_skipped(screen, &changed);
