@@ -120,7 +120,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.sock"), "mine").unwrap();
         let error = PrivateSocket::bind(dir.path(), "a.sock").unwrap_err();
-        assert!(error.to_string().contains("a.sock") && error.to_string().contains("no socket"));
+        assert!(error.to_string().contains("a.sock") && error.to_string().contains("not a socket"));
         assert_eq!(std::fs::read_to_string(dir.path().join("a.sock")).unwrap(), "mine");
     }
 }

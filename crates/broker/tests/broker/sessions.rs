@@ -293,7 +293,7 @@ async fn limits_hold_also_for_sessions_that_agents_start() {
     let deeper = fixture.broker.session_message_from(child.session_id, "x".to_owned(), None).await;
     assert!(deeper.unwrap_err().message().contains("1 deep"));
     let wide = fixture.broker.session_message_from(root.session_id, "x".to_owned(), None).await;
-    assert!(wide.unwrap_err().message().contains("2 sessions"));
+    assert!(wide.unwrap_err().message().contains("2 live sessions"));
 
     let with_children =
         SessionEventsRequest { include_children: true, ..after(root.session_id, -1) };

@@ -176,7 +176,7 @@ async fn at_its_limit_a_session_waits_for_an_answer_and_goes_on_with_more() {
         let pause = show(&fixture, session).await.paused.unwrap();
         assert_eq!((pause.limit.as_str(), &pause.request_id), ("max_tokens", &request_id));
         let odd = refused(&fixture, &who, answer(session, &request_id, "perhaps")).await;
-        assert!(odd.1.contains("there are more, end"), "{odd:?}");
+        assert!(odd.1.contains("choose one of more, end"), "{odd:?}");
         say(&fixture, &who, answer(session, &request_id, "more")).await;
         request_id
     };

@@ -52,7 +52,7 @@ fn a_limit_is_refused_at_once_and_named() {
     table.start(new(5, Some(1))).unwrap();
     assert!(table.start(new(6, Some(1))).unwrap_err().message().contains("4 agents"));
     table.start(new(7, None)).unwrap();
-    assert!(table.start(new(8, None)).unwrap_err().message().contains("5 sessions"));
+    assert!(table.start(new(8, None)).unwrap_err().message().contains("5 live sessions"));
     assert_eq!(table.all_live().len(), 5);
 }
 

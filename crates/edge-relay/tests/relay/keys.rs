@@ -122,7 +122,7 @@ async fn a_key_does_not_call_what_its_scope_lacks() {
         assert_eq!(refused(&answer), "-32002 forbidden not_started");
         assert_eq!(answer["error"]["message"], "tool not allowed for this token scope");
         let missing = answer["error"]["data"]["missing"].as_str().unwrap();
-        assert!(missing.contains("level") || scope == "admin", "{answer}");
+        assert!(missing.contains("with scope") || scope == "admin", "{answer}");
     }
     world.stop().await;
 }

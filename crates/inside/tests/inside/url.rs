@@ -176,5 +176,8 @@ async fn a_token_that_is_refused_is_said_without_it() {
     drop(agent.stdin);
     let mut log = String::new();
     soon(agent.child.stderr.take().unwrap().read_to_string(&mut log)).await.unwrap();
-    assert!(log.contains("token is not valid") && !log.contains("oub_secret"), "{log}");
+    assert!(
+        log.contains("token is invalid or no longer valid") && !log.contains("oub_secret"),
+        "{log}"
+    );
 }

@@ -375,7 +375,7 @@ mod tests {
             ("{ url = 'https://a.example', header = 'cookie' }", "`x-goog-api-key`"),
             ("{ url = 'https://a.example', key = 'pasted' }", "unknown key `key`"),
             ("{ url = 'https://a.example', max_requests = -1 }", "`max_requests`: "),
-            ("{ url = 'https://a.example', secret = '../a' }", "`secret`: the name of a secret"),
+            ("{ url = 'https://a.example', secret = '../a' }", "`secret`: a secret's name must"),
             ("{ url = 'https://a.example', secret = 'a', key_file = '/k' }", "set one of them"),
         ] {
             let error = ProviderEntry::parse(Raw::Text(text)).unwrap_err();

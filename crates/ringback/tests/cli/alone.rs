@@ -90,7 +90,10 @@ fn a_configuration_is_checked_as_a_daemon_does() {
         .unwrap();
     for command in [&["config", "check"][..], &["serve"]] {
         let refused = run(&[command, &["--config", path.to_str().unwrap()]].concat());
-        assert!(refused.code == 64 && refused.stderr.contains("no secret `none`"), "{refused:?}");
+        assert!(
+            refused.code == 64 && refused.stderr.contains("no such secret: `none`"),
+            "{refused:?}"
+        );
     }
 }
 

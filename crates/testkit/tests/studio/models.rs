@@ -257,7 +257,7 @@ async fn work_of_a_service_is_followed_and_cancelled_in_the_middle() {
         match within("an item", stream.next()).await.unwrap().unwrap() {
             StreamItem::Started { job_id, .. } => job = job_id,
             StreamItem::Chunk(StreamChunk::Progress { message, .. }) => {
-                assert!(message.starts_with("yue has worked"), "{message}");
+                assert!(message.starts_with("yue has been working"), "{message}");
                 break;
             }
             other @ (StreamItem::Chunk(_) | StreamItem::End(_)) => panic!("{other:?}"),
