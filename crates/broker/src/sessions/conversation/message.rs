@@ -18,7 +18,7 @@ use ringback_proto::{Error, ErrorKind, Result};
 
 use crate::failure;
 use crate::sessions::conversation::events::event;
-use crate::sessions::lifecycle::keeper::Order;
+use crate::sessions::lifecycle::keeper::{Message, Order};
 use crate::sessions::offers::check_server;
 use crate::sessions::{Origin, Sessions, StartSession};
 use crate::sync::lock;
@@ -337,7 +337,11 @@ impl Sessions {
         let role = Some("user".to_owned());
         let text = Some(crate::sessions::conversation::events::bounded(message.clone()));
         self.conversations.say(place.id, SessionEventInfo { role, text, ..event("message") });
-        if live.orders.try_send(Order::Message(message, attached)).is_err() {
+        if live
+            .orders
+            .try_send(Order::Message(Box::new(Message { text: message, attached })))
+            .is_err()
+        {
             lock(&self.register.table).end_turn(self.kernel.now(), place.id);
             return Err(Error::busy("the message queue of this session"));
         }

@@ -32,11 +32,19 @@ pub(in crate::sessions) const ORDERS_MAX: usize = 64;
 /// Extra time for tool servers beyond the grace period, to notice that it has started.
 const SERVERS_SLACK: Duration = Duration::from_secs(1);
 
+/// A message for an agent, with files that are in its workspace.
+#[derive(Debug)]
+pub(in crate::sessions) struct Message {
+    pub(in crate::sessions) text: String,
+    pub(in crate::sessions) attached: Vec<Attached>,
+}
+
 /// An order to the supervisor.
 #[derive(Debug)]
 pub(in crate::sessions) enum Order {
-    /// A message for the agent, with files that are already in its workspace.
-    Message(String, Vec<Attached>),
+    /// A message for the agent. Boxed: a queue has room for 32 orders from its start, in every
+    /// session.
+    Message(Box<Message>),
     /// The answer to a permission request; without an option, the request is withdrawn.
     Answer(Box<PermissionAnswer>),
     /// Abort the agent's turn, and drop its waiting messages.
@@ -104,8 +112,8 @@ impl Keeper {
                 order = inbox.recv() => match order {
                     None | Some(Order::End) => break,
                     // Boxed like everything rare: most of possibly many sessions are idle.
-                    Some(Order::Message(text, attached)) => {
-                        Box::pin(self.tell(&mut running, text, attached)).await;
+                    Some(Order::Message(message)) => {
+                        Box::pin(self.tell(&mut running, *message)).await;
                     }
                     Some(Order::Answer(answer)) => {
                         let PermissionAnswer { request_id, option } = *answer;
@@ -153,8 +161,7 @@ impl Keeper {
     async fn tell(
         &mut self,
         running: &mut Option<Box<Running>>,
-        text: String,
-        attached: Vec<Attached>,
+        Message { text, attached }: Message,
     ) {
         if self.agent == ELSEWHERE {
             // The agent at the URL finds the message among the events.
