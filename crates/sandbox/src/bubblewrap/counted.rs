@@ -41,7 +41,7 @@ impl Counted {
         Self(COUNTED.iter().filter_map(limit).collect())
     }
 
-    /// Sets them in the user namespace of a process. Blocks for about a tenth of a millisecond.
+    /// Sets them in the user namespace of a process. Blocks until a helper process has ended.
     pub(crate) fn set(&self, of: Pid) -> io::Result<()> {
         let namespace = format!("/proc/{}/ns/user", of.as_raw_nonzero());
         let namespace = open(namespace.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -64,8 +64,8 @@ impl Task<'_> {
 }
 
 /// Runs a task in a helper process and returns its exit code: 0, or the number of an error. The helper
-/// borrows this process's memory, as `vfork` does: copying the page tables of a large daemon takes
-/// longer than the rest of a sandbox's start.
+/// borrows this process's memory, as `vfork` does: a fork would copy the page tables of the whole
+/// daemon at every start of a sandbox.
 #[expect(unsafe_code, reason = "the standard library can only fork and exec")]
 fn run(task: &Task<'_>) -> io::Result<c_int> {
     let mut stack = vec![0_u8; STACK_BYTES];
