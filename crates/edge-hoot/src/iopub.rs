@@ -89,6 +89,7 @@ impl IoPub {
                 events = subscription.next(BATCH), if is_heard => self.publish(&events).await,
                 turn = self.lobby.next() => match turn {
                     Turn::Away(connection) => self.publisher.turn_away(connection).await,
+                    Turn::In(_) | Turn::Left(_) => {}
                     Turn::Recount => {
                         self.lobby.recount(self.publisher.connected().await.into_iter());
                     }

@@ -33,6 +33,10 @@ struct Places {
 pub(crate) enum Turn {
     /// This connection must go if it is still waiting.
     Away(ConnectionId),
+    /// This connection has authenticated.
+    In(ConnectionId),
+    /// This connection has ended.
+    Left(ConnectionId),
     /// Something was missed: call [`Lobby::recount`] with the authenticated connections.
     Recount,
 }
@@ -52,11 +56,11 @@ impl Lobby {
                 Happened::Came(connection) => self.places.came(connection).map(Turn::Away),
                 Happened::In(connection) => {
                     self.places.entered(connection);
-                    None
+                    Some(Turn::In(connection))
                 }
                 Happened::Left(connection) => {
                     self.places.left(connection);
-                    None
+                    Some(Turn::Left(connection))
                 }
                 Happened::Missed => Some(Turn::Recount),
             };

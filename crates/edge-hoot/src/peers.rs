@@ -1,5 +1,6 @@
 //! The connected peers: who each is, what it called, and what waits for it.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::backlog::Backlog;
-use crate::transport::{Connected, ConnectionId};
+use crate::transport::{Connected, ConnectionId, Generation};
 use crate::worker::Worker;
 
 /// Distinguishes two calls of a peer with the same id: the broker may answer both.
@@ -22,6 +23,8 @@ pub(crate) struct CallNumber(u64);
 pub(crate) struct Peer {
     /// Its routing id.
     pub(crate) name: Bytes,
+    /// The connections of the socket when this one was last known to be open.
+    pub(crate) seen: Generation,
     pub(crate) credential: Credential,
     /// Whether it accepts RawBinary in any reply.
     pub(crate) accepts_binary: bool,
@@ -37,9 +40,15 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    fn new(name: Bytes, credential: Credential, backlog_bytes_max: usize) -> Self {
+    fn new(
+        name: Bytes,
+        seen: Generation,
+        credential: Credential,
+        backlog_bytes_max: usize,
+    ) -> Self {
         Self {
             name,
+            seen,
             credential,
             accepts_binary: false,
             calls: HashMap::new(),
@@ -83,6 +92,10 @@ impl Peer {
     }
 }
 
+/// A connection whose token is no longer valid.
+#[derive(Debug)]
+pub(crate) struct NoCredential;
+
 /// The peers by connection: a routing id may be reused by another peer.
 #[derive(Debug)]
 pub(crate) struct Peers {
@@ -101,27 +114,27 @@ impl Peers {
         self.by_connection.get_mut(&connection)
     }
 
-    /// Sets the peers that are connected. Peers not among them have left, along with their calls.
-    /// Returns the connections without a valid credential.
-    pub(crate) fn update(
+    /// Notes that a peer was connected at `seen`. An error means that it has no valid credential.
+    pub(crate) fn see(
         &mut self,
-        connected: Vec<Connected>,
-        credential: impl Fn(&Connected) -> Option<Credential>,
-    ) -> Vec<ConnectionId> {
-        let mut left = std::mem::take(&mut self.by_connection);
-        let mut nobodies = Vec::new();
-        for connected in connected {
-            let peer = left.remove(&connected.id).or_else(|| {
-                let credential = credential(&connected)?;
-                Some(Peer::new(connected.name.clone(), credential, self.backlog_bytes_max))
-            });
-            match peer {
-                Some(peer) => drop(self.by_connection.insert(connected.id, peer)),
-                None => nobodies.push(connected.id),
+        connected: Connected,
+        seen: Generation,
+        credential: impl FnOnce(&Connected) -> Option<Credential>,
+    ) -> Result<(), NoCredential> {
+        match self.by_connection.entry(connected.id) {
+            Entry::Occupied(mut known) => known.get_mut().seen = seen,
+            Entry::Vacant(place) => {
+                let credential = credential(&connected).ok_or(NoCredential)?;
+                place.insert(Peer::new(connected.name, seen, credential, self.backlog_bytes_max));
             }
         }
-        self.behind.retain(|connection| self.by_connection.contains_key(connection));
-        nobodies
+        Ok(())
+    }
+
+    /// Removes the peers that are not connected.
+    pub(crate) fn retain(&mut self, connected: &HashSet<ConnectionId>) {
+        self.by_connection.retain(|connection, _| connected.contains(connection));
+        self.behind.retain(|connection| connected.contains(connection));
     }
 
     /// Removes a peer that has left, along with its calls.

@@ -17,7 +17,7 @@ use crate::call::{Forward, FromCall, is_content};
 use crate::config::Config;
 use crate::lobby::{Lobby, Turn};
 use crate::peers::{Peer, Peers};
-use crate::transport::{ConnectionId, Generation, Received, Router, SendError};
+use crate::transport::{ConnectionId, Received, Router, SendError};
 use crate::wire::{self, ReplyTo};
 use crate::worker::{Link, Offer, Taken, Worker};
 
@@ -41,8 +41,6 @@ pub(crate) struct RouterLoop {
     pub(crate) set_trace_parent: fn(&Span, &str),
     lobby: Lobby,
     peers: Peers,
-    /// The connections that the peers are based on.
-    seen: Generation,
     inbox: mpsc::Receiver<FromCall>,
     to_self: mpsc::Sender<FromCall>,
 }
@@ -58,7 +56,6 @@ impl RouterLoop {
         let (to_self, inbox) = mpsc::channel(INBOX);
         Self {
             lobby,
-            seen: router.generation(),
             router,
             broker,
             workers,
@@ -83,10 +80,6 @@ impl RouterLoop {
                     None => break,
                 },
                 Some(told) = self.inbox.recv() => self.on_replies(told).await,
-                is_open = self.router.changed(self.seen) => match is_open {
-                    true => self.on_change().await,
-                    false => break,
-                },
                 turn = self.lobby.next() => self.on_turn(turn).await,
                 _ = retry.tick(), if self.peers.has_backlog() => self.retry().await,
                 _ = sweep.tick() => self.sweep().await,
@@ -108,35 +101,55 @@ impl RouterLoop {
         !self.peers.has_backlog() && !self.peers.has_calls()
     }
 
-    /// Updates the peers to those that are connected. Until the next await, a routing id then means
-    /// the peer it is known by: no other peer can have taken it.
-    async fn settle(&mut self) {
-        while self.seen != self.router.generation() {
-            // Before the list, so that a change in between is noticed.
-            self.seen = self.router.generation();
-            let connected = self.router.connected().await;
+    /// Returns whether a connection is open, and learns of its peer. Until the next await, the
+    /// peer's routing id then means this connection: no other can have taken it.
+    ///
+    /// The library is asked about this one connection, and only if others came or went since the
+    /// last time: a list of all of them for each that comes would cost their square, and leave the
+    /// freed lists' pages resident.
+    async fn settle(&mut self, connection: ConnectionId) -> bool {
+        loop {
+            // Before the answer, so that a change in between is noticed.
+            let generation = self.router.generation();
+            if self.peers.get(connection).is_some_and(|peer| peer.seen == generation) {
+                return true;
+            }
+            let Some(connected) = self.router.connected(connection).await else {
+                self.peers.remove(connection);
+                return false;
+            };
             let credential = |connected: &_| self.router.credential(connected);
-            for nobody in self.peers.update(connected, credential) {
-                self.router.disconnect(nobody).await;
+            if self.peers.see(connected, generation, credential).is_err() {
+                self.router.disconnect(connection).await;
+                return false;
             }
         }
-    }
-
-    /// Handles connections that came or went. What the departed had sent before still counts.
-    async fn on_change(&mut self) {
-        let waiting = self.take_batch(Vec::new());
-        self.settle().await;
-        self.on_batch(waiting).await;
     }
 
     async fn on_turn(&mut self, turn: Turn) {
         match turn {
             Turn::Away(connection) => self.router.turn_away(connection).await,
-            Turn::Recount => {
-                let connected = self.router.connected().await;
-                self.lobby.recount(connected.iter().map(|connected| connected.id));
+            Turn::In(connection) => drop(self.settle(connection).await),
+            Turn::Left(connection) => {
+                // What it sent before it left still counts.
+                let waiting = self.take_batch(Vec::new());
+                self.peers.remove(connection);
+                self.on_batch(waiting).await;
             }
+            Turn::Recount => self.recount().await,
         }
+    }
+
+    /// Compares the peers with all connections, after some comings and goings were missed.
+    async fn recount(&mut self) {
+        let waiting = self.take_batch(Vec::new());
+        let connected = self.router.all_connected().await;
+        self.lobby.recount(connected.iter().copied());
+        self.peers.retain(&connected);
+        for connection in connected {
+            self.settle(connection).await;
+        }
+        self.on_batch(waiting).await;
     }
 
     async fn on_messages(&mut self, first: Received) {
@@ -169,11 +182,11 @@ impl RouterLoop {
     }
 
     async fn on_message(&mut self, (connection, decoded): Received) {
-        self.settle().await;
-        let Some(peer) = self.peers.get(connection) else {
+        if !self.settle(connection).await {
             // The peer has left, and no one would read the answer.
             return metrics::counter!("ringback_hoot_late_total").increment(1);
-        };
+        }
+        let Some(peer) = self.peers.get(connection) else { return };
         if let Some(worker) = &mut peer.worker {
             worker.heard();
         }
@@ -358,7 +371,9 @@ impl RouterLoop {
     /// Sends to a connection that is still open. Never waits; what cannot leave is kept up to the
     /// peer's budget, and beyond it the peer is disconnected.
     async fn send(&mut self, connection: ConnectionId, prefix: &Prefix, frame: Frame) {
-        self.settle().await;
+        if !self.settle(connection).await {
+            return;
+        }
         let Some(peer) = self.peers.get(connection) else { return };
         let weight = Backlog::weight(&frame);
         let unsent = Router::pack(prefix, frame);
@@ -390,8 +405,10 @@ impl RouterLoop {
 
     /// Retries what did not leave.
     async fn retry(&mut self) {
-        self.settle().await;
         for connection in self.peers.behind() {
+            if !self.settle(connection).await {
+                continue;
+            }
             let Some(peer) = self.peers.get(connection) else { continue };
             if drain(&self.router, peer) {
                 self.peers.note_backlog(connection);

@@ -1,5 +1,6 @@
 //! Sockets as the rest of the crate needs them. The only file that names the ZeroMQ library.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -173,14 +174,6 @@ impl Router {
         Generation(self.socket.connections_generation())
     }
 
-    /// Resolves when the connections differ from those at `seen`. `false` once closed.
-    ///
-    /// # Cancel safety
-    /// A dropped wait loses nothing.
-    pub(crate) async fn changed(&self, seen: Generation) -> bool {
-        self.socket.connections_changed(seen.0).await.is_ok()
-    }
-
     /// Starts to monitor connections.
     pub(crate) fn monitor(&self) -> Monitor {
         Monitor(self.socket.monitor())
@@ -191,18 +184,22 @@ impl Router {
         turn_away(&self.socket, connection).await;
     }
 
-    /// The connected peers.
-    pub(crate) async fn connected(&self) -> Vec<Connected> {
+    /// The peer of a connection, if it is open and authenticated.
+    pub(crate) async fn connected(&self, connection: ConnectionId) -> Option<Connected> {
+        let status = self.socket.connection_info(connection.0).await.ok()??;
+        let user_id = status.peer_info?.authentication.user_id.clone();
+        Some(Connected {
+            id: ConnectionId(status.connection_id),
+            name: status.identity,
+            user_id: principal_id(user_id.as_deref()),
+        })
+    }
+
+    /// All connections that are open and authenticated.
+    pub(crate) async fn all_connected(&self) -> HashSet<ConnectionId> {
         let connections = self.socket.connections().await.unwrap_or_default();
-        let connected = |status: ConnectionStatus| {
-            let user_id = status.peer_info?.authentication.user_id.clone();
-            Some(Connected {
-                id: ConnectionId(status.connection_id),
-                name: status.identity,
-                user_id: principal_id(user_id.as_deref()),
-            })
-        };
-        connections.into_iter().filter_map(connected).collect()
+        let authenticated = connections.into_iter().filter(|status| status.peer_info.is_some());
+        authenticated.map(|status| ConnectionId(status.connection_id)).collect()
     }
 
     /// The identity of a peer, from its handshake.
