@@ -6,11 +6,11 @@ mod catalog;
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Path, State as With};
 use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use bytes::Bytes;
 use ringback_broker::SessionPass;
 use ringback_mcp_wire::{Code, Fault};
 use ringback_proto::ids::SessionId;
@@ -31,7 +31,7 @@ pub(crate) async fn post(
     With(state): With<Arc<State>>,
     Path(session): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
     match enter(&state, &session, &headers) {
         Ok(pass) => post::answer(state, Peer::Agent(pass), headers, body).await,

@@ -1,12 +1,14 @@
 //! `POST /mcp`: one message, of either era.
 
+use std::error::Error as _;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::State as With;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError};
 use ringback_mcp_wire::{Code, Era, Fault, Message, Object, Version, keys};
 
 use crate::peer::Peer;
@@ -19,7 +21,7 @@ pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 pub(crate) async fn post(
     With(state): With<Arc<State>>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
     let credential = match caller::authenticate(&state, &headers) {
         Ok(credential) => credential,
@@ -33,12 +35,16 @@ pub(crate) async fn answer(
     state: Arc<State>,
     peer: Peer,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
     if !is_json(&headers) {
         let fault = Fault::new(Code::InvalidRequest, "send `Content-Type: application/json`");
         return respond::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &fault);
     }
+    let body = match body.collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return unread(&error),
+    };
     let message = match Message::decode(&body, state.limits()) {
         Ok(message) => message,
         Err(malformed) => {
@@ -49,6 +55,14 @@ pub(crate) async fn answer(
         Era::Modern => modern::post(state, peer, headers, message).await,
         Era::Legacy => legacy::post(state, peer, headers, message).await,
     }
+}
+
+/// The answer to a body that did not come whole. The listener limits its size and its time.
+fn unread(error: &axum::Error) -> Response {
+    let is_too_large = error.source().is_some_and(|cause| cause.is::<LengthLimitError>());
+    let status = if is_too_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST };
+    let fault = Fault::new(Code::InvalidRequest, format!("cannot read the body: {error}"));
+    respond::refusal(status, None, &fault)
 }
 
 /// A request with a version in its `_meta`, or with a version without a handshake in its header,

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ConnectInfo;
 use axum::http::Request;
 use axum::response::{IntoResponse, Response};
 use http_body_util::Limited;
@@ -58,7 +57,7 @@ impl Shared {
             Err(refusal) => refused(peer, refusal),
             Ok(_) if cors::is_preflight(&request) => cors::preflight(),
             // Boxed, so that the connection does not keep room for it: a stream may stay for hours.
-            Ok(max_bytes) => Box::pin(self.route(peer, request, max_bytes)).await,
+            Ok(max_bytes) => Box::pin(self.route(request, max_bytes)).await,
         };
         if let Some(origin) = origin {
             cors::share(response.headers_mut(), origin);
@@ -66,18 +65,11 @@ impl Shared {
         response
     }
 
-    async fn route(
-        &self,
-        peer: SocketAddr,
-        request: Request<Incoming>,
-        max_bytes: u64,
-    ) -> Response {
+    async fn route(&self, request: Request<Incoming>, max_bytes: u64) -> Response {
         let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let bounded =
             |body| Body::new(Limited::new(Impatient::new(body, self.patience.body), max_bytes));
-        let mut request = request.map(bounded);
-        request.extensions_mut().insert(ConnectInfo(peer));
-        match self.router.clone().oneshot(request).await {
+        match self.router.clone().oneshot(request.map(bounded)).await {
             Ok(response) => response,
             Err(never) => match never {},
         }

@@ -20,6 +20,8 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// The lists of one listener, in lower case.
 #[derive(Debug)]
 pub(super) struct Guard {
+    /// What nearly every request has in its `Host`: recognized without being parsed.
+    usual_hosts: [String; 3],
     hosts: Vec<String>,
     origins: Vec<String>,
     max_body_bytes: u64,
@@ -37,9 +39,11 @@ struct Place {
 }
 
 impl Guard {
-    pub(super) fn new(config: &HttpConfig) -> Self {
+    pub(super) fn new(config: &HttpConfig, port: u16) -> Self {
         let lower = |list: &[String]| list.iter().map(|item| item.to_ascii_lowercase()).collect();
+        let usual_hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
         Self {
+            usual_hosts,
             hosts: lower(&config.hosts),
             origins: lower(&config.origins),
             max_body_bytes: config.max_body_bytes as u64,
@@ -96,11 +100,15 @@ impl Guard {
     /// Checks the `Host`; returns whether it is a loopback name.
     fn check_host<B>(&self, request: &Request<B>) -> Result<bool, Refusal> {
         let place = |text: &str| Place::parse(text).ok_or(Refusal::BadHost);
-        let from_header =
-            match only(request.headers(), &header::HOST).map_err(|()| Refusal::BadHost)? {
-                Some(value) => Some(place(value.to_str().map_err(|_| Refusal::BadHost)?)?),
-                None => None,
-            };
+        let value = only(request.headers(), &header::HOST).map_err(|()| Refusal::BadHost)?;
+        let is_usual = |value: &HeaderValue| self.usual_hosts.iter().any(|host| value == host);
+        if request.uri().authority().is_none() && value.is_some_and(is_usual) {
+            return Ok(true);
+        }
+        let from_header = match value {
+            Some(value) => Some(place(value.to_str().map_err(|_| Refusal::BadHost)?)?),
+            None => None,
+        };
         let from_target = request.uri().authority().map(|authority| place(authority.as_str()));
         let from_target = from_target.transpose()?;
         if from_header.is_none() && from_target.is_none() {
@@ -192,14 +200,17 @@ mod tests {
     use crate::http::{HttpConfig, LargerBodies};
 
     fn guard() -> Guard {
-        Guard::new(&HttpConfig {
-            hosts: vec!["Ring.example".to_owned(), "other.example:8443".to_owned()],
-            origins: vec!["https://app.example".to_owned()],
-            max_body_bytes: 10,
-            larger_bodies: vec![LargerBodies { path: "/v1/blobs", max_bytes: 1000 }],
-            pages: vec!["/", "/docs"],
-            ..HttpConfig::default()
-        })
+        Guard::new(
+            &HttpConfig {
+                hosts: vec!["Ring.example".to_owned(), "other.example:8443".to_owned()],
+                origins: vec!["https://app.example".to_owned()],
+                max_body_bytes: 10,
+                larger_bodies: vec![LargerBodies { path: "/v1/blobs", max_bytes: 1000 }],
+                pages: vec!["/", "/docs"],
+                ..HttpConfig::default()
+            },
+            7180,
+        )
     }
 
     fn check(headers: &[(&str, &str)], expected: Result<(), Refusal>) {

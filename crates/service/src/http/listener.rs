@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
@@ -84,14 +83,16 @@ impl HttpListener {
     /// Serves until `stop`: then the socket closes, requests in flight are answered, and the future
     /// resolves when the last connection is gone.
     ///
+    /// It bounds every body. Routes should not read one with the extractors of axum, which have a
+    /// smaller limit of their own; a layer that lifts it would cost every request a boxed future.
+    ///
     /// # Cancel safety
     /// Dropping the future closes the socket and aborts every connection.
     pub async fn serve(self, router: Router, stop: impl Into<Stop>) {
         let Stop { accepting, draining } = stop.into();
         let shared = Shared {
-            // The listener's own limit holds for every body, including those no extractor reads.
-            router: router.layer(DefaultBodyLimit::disable()),
-            guard: Guard::new(&self.config),
+            router,
+            guard: Guard::new(&self.config, self.local_addr.port()),
             patience: self.config.patience,
         };
         let mut acceptor = Acceptor {
