@@ -345,7 +345,10 @@ impl DiskGuard {
             }
         }
         if let Some(short) = shortage {
-            match reason(&found, space, fall, limits) {
+            let fastest = reason(&found, space, fall, limits);
+            // A writer that was just stopped goes on until it is dead, and would take the reserve.
+            let is_stopping = fastest.is_some();
+            match fastest {
                 Some(fastest) => {
                     let why = format!(
                         "the disk {short}, and it grew fastest, by {} and {} files; delete what is \
@@ -360,7 +363,7 @@ impl DiskGuard {
                     tracing::warn!(%short, "the disk runs short, but nothing here is the cause");
                 }
             }
-            if space.free < NOTHING_LEFT {
+            if space.free < NOTHING_LEFT && !is_stopping {
                 self.kernel.reserve.give_up();
             }
         }
