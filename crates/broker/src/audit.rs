@@ -15,10 +15,10 @@ use ringback_proto::tool::{Audit as AuditRule, TOOLS, ToolRow};
 use ringback_store::audit::{Audit, AuditCursor, AuditError, AuditLimits, Entry, Line, Passed};
 use tokio::time::Instant;
 
-use crate::broker::Asked;
 use crate::call::Edge;
 use crate::identity::Credential;
 use crate::lines::LineCaller;
+use crate::native_call::NativeCall;
 use crate::sessions::{ModelRequest, NetworkConnection};
 use crate::sync::lock;
 
@@ -31,12 +31,16 @@ pub(crate) struct Auditor(Arc<Inner>);
 
 struct Inner {
     audit: Audit,
-    /// One pair per tool, in the order of the table.
-    counters: Vec<ToolCounters>,
+    /// One for each tool, in the order of the table.
+    tools: Vec<ToolRecord>,
+    /// For calls of tools on lines that succeeded; those that fail are rare.
+    lines_succeeded: Counter,
     traces: Mutex<TraceRing>,
 }
 
-struct ToolCounters {
+/// What is kept of a tool, so that no call makes it again.
+struct ToolRecord {
+    name: Arc<str>,
     succeeded: Counter,
     failed: Counter,
 }
@@ -51,15 +55,17 @@ impl Auditor {
     pub(crate) fn open(data_dir: &Utf8Path) -> Result<Self, AuditError> {
         let audit = Audit::open(data_dir, AuditLimits::default())?;
         let counter = |tool: &'static str, outcome: &'static str| metrics::counter!("ringback_calls_total", "tool" => tool, "outcome" => outcome);
-        let counters = TOOLS
+        let tools = TOOLS
             .iter()
-            .map(|row| ToolCounters {
+            .map(|row| ToolRecord {
+                name: row.name.into(),
                 succeeded: counter(row.name, "success"),
                 failed: counter(row.name, "error"),
             })
             .collect();
         let traces = Mutex::new(TraceRing::new(TRACES_MAX));
-        Ok(Self(Arc::new(Inner { audit, counters, traces })))
+        let lines_succeeded = line_calls("success");
+        Ok(Self(Arc::new(Inner { audit, tools, lines_succeeded, traces })))
     }
 
     /// Records a call that was not admitted.
@@ -71,7 +77,7 @@ impl Auditor {
         id: CallId,
         error: &Error,
     ) {
-        self.refused_in(now, (by.id(), by.session()), edge, tool.to_owned(), id, error);
+        self.refused_in(now, (by.id(), by.session()), edge, tool.into(), id, error);
     }
 
     /// Records a call for a session that was not admitted.
@@ -80,7 +86,7 @@ impl Auditor {
         now: Now,
         (principal, session): (PrincipalId, Option<SessionId>),
         edge: Edge,
-        tool: String,
+        tool: Arc<str>,
         id: CallId,
         error: &Error,
     ) {
@@ -101,22 +107,26 @@ impl Auditor {
 
     /// Records a call of a tool that answers immediately: counted only, unless its row wants more.
     pub(crate) fn counted(&self, row: &ToolRow, succeeded: bool) {
-        let counters = &self.0.counters[row.kind as usize];
-        if succeeded { &counters.succeeded } else { &counters.failed }.increment(1);
+        let tool = self.tool(row);
+        if succeeded { &tool.succeeded } else { &tool.failed }.increment(1);
+    }
+
+    fn tool(&self, row: &ToolRow) -> &ToolRecord {
+        &self.0.tools[row.kind as usize]
     }
 
     /// Records that a call that waits for something was admitted: from now on it can be explained.
-    pub(crate) fn admitted(&self, now: Now, asked: &Asked, request_id: Option<RequestId>) {
+    pub(crate) fn admitted(&self, now: Now, call: &NativeCall, request_id: Option<RequestId>) {
         lock(&self.0.traces).begin(Trace {
-            call: asked.id,
+            call: call.id,
             request_id,
             job: None,
-            tool: asked.row.name.to_owned(),
-            edge: asked.edge.as_str(),
-            principal: asked.principal.id,
-            levels: (asked.principal.level, asked.row.level),
+            tool: Arc::clone(&self.tool(call.row).name),
+            edge: call.edge.as_str(),
+            principal: call.principal.id,
+            levels: (call.principal.level, call.row.level),
             admitted: now,
-            deadline: asked.deadline,
+            deadline: call.deadline,
             repeat: false,
             answered: None,
             line: None,
@@ -129,7 +139,7 @@ impl Auditor {
             call: call.id,
             request_id: call.request_id,
             job: None,
-            tool: call.tool.to_string(),
+            tool: Arc::clone(&call.tool),
             edge: call.edge.as_str(),
             principal: call.principal.id,
             levels: (call.principal.level, Level::Write),
@@ -137,7 +147,7 @@ impl Auditor {
             deadline: call.deadline,
             repeat: false,
             answered: None,
-            line: Some(OnLine::new(line.to_string())),
+            line: Some(OnLine::new(line.clone())),
         });
     }
 
@@ -168,7 +178,10 @@ impl Auditor {
         started: Instant,
     ) {
         let outcome = error.map_or("success", code);
-        metrics::counter!("ringback_line_calls_total", "outcome" => outcome).increment(1);
+        match error {
+            None => self.0.lines_succeeded.increment(1),
+            Some(_) => line_calls(outcome).increment(1),
+        }
         let certainty = error.map(Error::certainty);
         let answered = Answered { at: now, outcome, certainty };
         lock(&self.0.traces).amend(call.id, |trace| trace.answered = Some(answered));
@@ -177,7 +190,7 @@ impl Auditor {
             call: call.id,
             principal: call.principal.id,
             session: call.session,
-            tool: call.tool.to_string(),
+            tool: Arc::clone(&call.tool),
             edge: Cow::Borrowed(call.edge.as_str()),
             outcome: Cow::Borrowed(outcome),
             certainty,
@@ -207,7 +220,7 @@ impl Auditor {
             call,
             principal,
             session: Some(session),
-            tool: format!("model:{}", request.model),
+            tool: format!("model:{}", request.model).into(),
             edge: Cow::Borrowed("model"),
             outcome,
             certainty: None,
@@ -217,77 +230,83 @@ impl Auditor {
     }
 
     /// Records a session's request for a network destination.
-    pub(crate) fn network_asked(
+    pub(crate) fn network_requested(
         &self,
         now: Now,
         call: CallId,
         (principal, session): (PrincipalId, SessionId),
-        asked: &NetworkConnection,
+        request: &NetworkConnection,
     ) {
-        let outcome = asked.outcome.as_str();
+        let outcome = request.outcome.as_str();
         metrics::counter!("ringback_network_connections_total", "outcome" => outcome).increment(1);
         self.0.audit.record(Entry {
             at_ms: now.unix,
             call,
             principal,
             session: Some(session),
-            tool: format!("network:{}", asked.place),
+            tool: format!("network:{}", request.place).into(),
             edge: Cow::Borrowed("network"),
             outcome: Cow::Borrowed(outcome),
             certainty: None,
-            duration_us: u64::try_from(asked.duration.as_micros()).unwrap_or(u64::MAX),
-            bytes: Some(Passed { up: asked.bytes_up, down: asked.bytes_down }),
+            duration_us: u64::try_from(request.duration.as_micros()).unwrap_or(u64::MAX),
+            bytes: Some(Passed { up: request.bytes_up, down: request.bytes_down }),
         });
     }
 
     /// Records a call that repeats an earlier one.
-    pub(crate) fn repeated(&self, now: Now, asked: &Asked, job: Option<JobId>) {
-        self.counted(asked.row, true);
+    pub(crate) fn repeated(&self, now: Now, call: &NativeCall, job: Option<JobId>) {
+        self.counted(call.row, true);
         let answered = Answered { at: now, outcome: "repeated", certainty: None };
-        lock(&self.0.traces).amend(asked.id, |trace| {
+        lock(&self.0.traces).amend(call.id, |trace| {
             (trace.repeat, trace.job, trace.answered) = (true, job, Some(answered));
         });
     }
 
     /// Records the end of a call.
-    pub(crate) fn each(&self, now: Now, asked: &Asked, error: Option<&Error>, started: Instant) {
-        self.answered(now, asked, "success", error, started);
+    pub(crate) fn each(
+        &self,
+        now: Now,
+        call: &NativeCall,
+        error: Option<&Error>,
+        started: Instant,
+    ) {
+        self.answered(now, call, "success", error, started);
     }
 
     /// Records a call that became a job, or failed to.
     pub(crate) fn began(
         &self,
         now: Now,
-        asked: &Asked,
+        call: &NativeCall,
         begun: Result<JobId, &Error>,
         started: Instant,
     ) {
-        lock(&self.0.traces).amend(asked.id, |trace| trace.job = begun.ok());
-        self.answered(now, asked, "job_started", begun.err(), started);
+        lock(&self.0.traces).amend(call.id, |trace| trace.job = begun.ok());
+        self.answered(now, call, "job_started", begun.err(), started);
     }
 
     fn answered(
         &self,
         now: Now,
-        asked: &Asked,
+        call: &NativeCall,
         success: &'static str,
         error: Option<&Error>,
         started: Instant,
     ) {
-        self.counted(asked.row, error.is_none());
+        self.counted(call.row, error.is_none());
         let (outcome, certainty) = (error.map_or(success, code), error.map(Error::certainty));
         let answered = Answered { at: now, outcome, certainty };
-        lock(&self.0.traces).amend(asked.id, |trace| trace.answered = Some(answered));
-        if asked.row.audit == AuditRule::Counted {
+        lock(&self.0.traces).amend(call.id, |trace| trace.answered = Some(answered));
+        if call.row.audit == AuditRule::Counted {
             return;
         }
         self.0.audit.record(Entry {
             at_ms: now.unix,
-            call: asked.id,
-            principal: asked.principal.id,
-            session: asked.principal.held_by.map(|held_by| held_by.session),
-            tool: asked.row.name.to_owned(),
-            edge: Cow::Borrowed(asked.edge.as_str()),
+            call: call.id,
+            principal: call.principal.id,
+            session: call.principal.held_by.map(|held_by| held_by.session),
+            tool: Arc::clone(&self.tool(call.row).name),
+            edge: Cow::Borrowed(call.edge.as_str()),
             outcome: Cow::Borrowed(outcome),
             certainty,
             duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
@@ -314,6 +333,10 @@ impl Auditor {
     pub(crate) fn close(&self) {
         self.0.audit.close();
     }
+}
+
+fn line_calls(outcome: &'static str) -> Counter {
+    metrics::counter!("ringback_line_calls_total", "outcome" => outcome)
 }
 
 fn code(error: &Error) -> &'static str {

@@ -8,10 +8,9 @@ use ringback_core::deadline::Deadline;
 use ringback_core::jobs::StopReason;
 use ringback_core::waiting::{Waiting, waiting};
 use ringback_core::{Now, policy};
-use ringback_proto::ids::{CallId, RequestId, StreamId};
+use ringback_proto::ids::{CallId, StreamId};
 use ringback_proto::principal::{Principal, PrincipalId};
-use ringback_proto::record::RepeatKey;
-use ringback_proto::tool::{ToolRow, find};
+use ringback_proto::tool::find;
 use ringback_proto::{Error, ResponseEnvelope, Result, ToolCall, ToolRequest};
 use ringback_store::audit::AuditError;
 use ringback_store::journal::{Journal, JournalError};
@@ -30,12 +29,12 @@ use crate::kernel::{
     Alarm, Blocking, Clock, Entropy, EventHub, Kernel, Reserve, Subscription, Tasks, Unstored,
 };
 use crate::lines::{CallContext, Callers, LineRequest, Lines};
-use crate::repeats::repeat_key;
+use crate::native_call::NativeCall;
 use crate::replies::{AnswerBy, Followed, Pending, Replies, job_reply, reply};
 use crate::rooms::Found;
 use crate::rooms::Rooms;
 use crate::stream::Stream;
-use crate::{carry_out, failure, upkeep};
+use crate::{failure, native_call, upkeep};
 
 /// A tool without a job reads or writes the store, or waits as long as `job_poll` and `event_poll`
 /// may; twice that is plenty.
@@ -200,7 +199,7 @@ impl Broker {
     /// `unauthenticated` once the token is no longer valid.
     pub fn sees_all_events(&self, credential: &Credential) -> Result<bool> {
         let principal = credential.principal(self.0.kernel.now())?;
-        Ok(policy::sight(principal) == policy::Sight::All)
+        Ok(policy::sees_all(principal))
     }
 
     /// Creates the first token of a new data directory, which may do everything. Returns `None` if
@@ -323,7 +322,7 @@ impl Broker {
             }
             Err(request) => request,
         };
-        let asked = Asked {
+        let native = NativeCall {
             id: CallId::from_random(rooms.kernel.entropy.bytes()),
             row,
             held: call.credential.session().map(|_| call.credential.clone()),
@@ -339,16 +338,16 @@ impl Broker {
             repeat: None,
             trace: tracing::Span::current(),
         };
-        rooms.kernel.auditor.admitted(now, &asked, call.request_id);
+        rooms.kernel.auditor.admitted(now, &native, call.request_id);
         let waiting = waiting(row.timing, &call.envelope.options, edge.habit());
         let later = if row.makes_job {
-            Ok(self.start_job(asked, request, waiting))
+            Ok(self.start_job(native, request, waiting))
         } else {
-            self.start_plain(asked, request)
+            self.start_plain(native, request)
         };
         later.unwrap_or_else(|refused| {
-            let (asked, error) = *refused;
-            rooms.kernel.auditor.each(now, &asked, Some(&error), Instant::now());
+            let (native, error) = *refused;
+            rooms.kernel.auditor.each(now, &native, Some(&error), Instant::now());
             Answer::Now(error.into())
         })
     }
@@ -384,40 +383,40 @@ impl Broker {
 
     fn start_plain(
         &self,
-        asked: Asked,
+        native: NativeCall,
         request: ToolRequest,
-    ) -> Result<Answer, Box<(Asked, Error)>> {
+    ) -> Result<Answer, Box<(NativeCall, Error)>> {
         let rooms = Arc::clone(&self.0);
-        let admitted = match rooms.calls.admit(asked.id, asked.principal.id, asked.deadline) {
+        let admitted = match rooms.calls.admit(native.id, native.principal.id, native.deadline) {
             Ok(admitted) => admitted,
-            Err(error) => return Err(Box::new((asked, error))),
+            Err(error) => return Err(Box::new((native, error))),
         };
         let stop = Arc::clone(&admitted.stop);
         let control = CallControl { stop, stream: None };
-        let finishes = asked.row.recognises_repeats();
+        let finishes = native.row.recognises_repeats();
         let call = async move {
-            let asked = asked.identified(&request);
-            match asked.repeat {
-                Some(key) => carry_out::once(&rooms, asked, key, request, admitted).await,
-                None => carry_out::plain(&rooms, &asked, request, &admitted).await,
+            let native = native.identified(&request);
+            match native.repeat {
+                Some(key) => native_call::once(&rooms, native, key, request, admitted).await,
+                None => native_call::plain(&rooms, &native, request, &admitted).await,
             }
         };
         let call: Pending<_> = if finishes { self.finishing(call) } else { Box::pin(call) };
         Ok(Answer::Later(Replies::one(call), control))
     }
 
-    fn start_job(&self, asked: Asked, request: ToolRequest, waiting: Waiting) -> Answer {
+    fn start_job(&self, native: NativeCall, request: ToolRequest, waiting: Waiting) -> Answer {
         let (kernel, jobs) = (&self.0.kernel, Arc::clone(&self.0.jobs));
-        let stop = Arc::new(CallStop::new(asked.deadline.allowed_ms));
+        let stop = Arc::new(CallStop::new(native.deadline.allowed_ms));
         let stream = (waiting == Waiting::Stream)
             .then(|| Arc::new(Stream::new(StreamId::from_random(kernel.entropy.bytes()))));
         let control = CallControl { stop: Arc::clone(&stop), stream: stream.clone() };
-        let (row, began) = (asked.row, Arc::clone(&jobs));
-        let answer_by = AnswerBy::new(kernel, row, asked.deadline);
+        let (row, began) = (native.row, Arc::clone(&jobs));
+        let answer_by = AnswerBy::new(kernel, row, native.deadline);
         let job_stream = stream.clone();
         let begun = self.finishing_with(async move {
-            let asked = asked.identified(&request);
-            began.begin_job(asked, request, job_stream).await
+            let native = native.identified(&request);
+            began.begin_job(native, request, job_stream).await
         });
         let replies = match stream {
             Some(stream) => Replies::stream(Box::pin(async move {
@@ -464,32 +463,6 @@ fn make_room(config: &Config) {
     // A directory that does not exist yet has no reserve.
     if disk.disk.space(&config.data_dir).is_ok_and(is_short) {
         reserve.give_up();
-    }
-}
-
-/// A call that was admitted.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) id: CallId,
-    pub(crate) row: &'static ToolRow,
-    pub(crate) principal: Arc<Principal>,
-    /// The session key, if an agent calls.
-    pub(crate) held: Option<Credential>,
-    pub(crate) edge: crate::Edge,
-    pub(crate) deadline: Deadline,
-    /// The caller's id for it, if repeats are to be recognised.
-    pub(crate) request_id: Option<RequestId>,
-    pub(crate) repeat: Option<RepeatKey>,
-    /// The trace it belongs to, if any.
-    pub(crate) trace: tracing::Span,
-}
-
-impl Asked {
-    /// Computes the fingerprint that identifies a repeat. The input may be large, so this does not
-    /// run on the thread that took the call.
-    fn identified(self, request: &ToolRequest) -> Self {
-        let repeat = self.request_id.map(|request_id| repeat_key(request_id, request));
-        Self { repeat, ..self }
     }
 }
 

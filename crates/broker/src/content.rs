@@ -12,12 +12,13 @@ use ringback_proto::request::{CasGetRequest, CasStoreRequest};
 use ringback_proto::{Error, ErrorKind, Result, ToolRequest};
 use tokio::time::Instant;
 
-use crate::broker::{Asked, Broker, admit};
+use crate::broker::{Broker, admit};
 use crate::call::{Admitted, Call, Edge};
 use crate::failure;
 use crate::handler::Context;
 use crate::handlers::cas::{check_readable, claim};
 use crate::identity::Credential;
+use crate::native_call::NativeCall;
 
 /// The bytes gathered for one write: small pieces would cost more in thread switches than in
 /// writing.
@@ -200,7 +201,7 @@ impl BlobWriter {
 #[derive(Debug)]
 struct Transfer {
     ctx: Context,
-    asked: Asked,
+    call: NativeCall,
     admitted: Admitted,
     began: Instant,
     is_over: bool,
@@ -236,9 +237,10 @@ impl Transfer {
         };
         let (request_id, repeat, trace) = (None, None, tracing::Span::current());
         let held = credential.session().map(|_| credential.clone());
-        let asked = Asked { id, row, principal, held, edge, deadline, request_id, repeat, trace };
-        rooms.kernel.auditor.admitted(now, &asked, None);
-        Ok(Self { ctx, asked, admitted, began: Instant::now(), is_over: false })
+        let call =
+            NativeCall { id, row, principal, held, edge, deadline, request_id, repeat, trace };
+        rooms.kernel.auditor.admitted(now, &call, None);
+        Ok(Self { ctx, call, admitted, began: Instant::now(), is_over: false })
     }
 
     async fn find(&self, hash: BlobHash) -> Result<(u64, String)> {
@@ -255,7 +257,7 @@ impl Transfer {
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
         if self.ctx.stop.is_cancelled() {
-            return Err(self.admitted.stop.stopped(self.asked.row.name).await);
+            return Err(self.admitted.stop.stopped(self.call.row.name).await);
         }
         self.ctx.rooms.kernel.blocking(work).await
     }
@@ -271,7 +273,7 @@ impl Transfer {
     fn end(&mut self, error: Option<&Error>) {
         if !std::mem::replace(&mut self.is_over, true) {
             let rooms = &self.ctx.rooms;
-            rooms.kernel.auditor.each(rooms.kernel.now(), &self.asked, error, self.began);
+            rooms.kernel.auditor.each(rooms.kernel.now(), &self.call, error, self.began);
         }
     }
 }

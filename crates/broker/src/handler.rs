@@ -241,7 +241,8 @@ impl Context {
     }
 }
 
-type Work = Pin<Box<dyn Future<Output = Result<ToolResponse>> + Send>>;
+/// The work of a tool that may wait.
+pub(crate) type Work = Pin<Box<dyn Future<Output = Result<ToolResponse>> + Send>>;
 
 macro_rules! dispatch {
     ($(

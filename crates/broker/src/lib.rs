@@ -15,7 +15,6 @@
 mod audit;
 mod broker;
 mod call;
-mod carry_out;
 mod config;
 mod confinement;
 mod containers;
@@ -29,6 +28,7 @@ mod identity;
 mod jobs;
 mod kernel;
 mod lines;
+mod native_call;
 mod payload;
 mod repeats;
 mod replies;

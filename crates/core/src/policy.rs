@@ -166,6 +166,13 @@ pub fn sight(principal: &Principal) -> Sight {
     }
 }
 
+/// Returns whether a principal sees what everyone owns.
+#[must_use]
+pub fn sees_all(principal: &Principal) -> bool {
+    tree(principal).is_none()
+        && matches!((&principal.target, principal.level), (Target::Everything, Level::Admin))
+}
+
 /// Returns which projects a principal sees.
 #[must_use]
 pub fn sight_of_projects(principal: &Principal) -> Sight {

@@ -1,12 +1,14 @@
 //! A record of recent calls that explains each of them, without input and result.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use ringback_proto::Certainty;
 use ringback_proto::ids::{CallId, JobId, RequestId};
 use ringback_proto::principal::{Level, PrincipalId};
 
 use crate::deadline::Deadline;
+use crate::lines::LineName;
 use crate::time::Now;
 
 /// A remembered call.
@@ -19,7 +21,7 @@ pub struct Trace {
     /// The job it created, or repeated.
     pub job: Option<JobId>,
     /// The tool.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The edge it came in on.
     pub edge: &'static str,
     /// The principal that called.
@@ -42,7 +44,7 @@ pub struct Trace {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnLine {
     /// The line.
-    pub line: String,
+    pub line: LineName,
     /// When it was sent, the first few times.
     pub delivered: Vec<Now>,
     /// The number of answers that arrived after it had ended.
@@ -55,7 +57,7 @@ impl OnLine {
 
     /// Makes the progress of a call that was just put on a line.
     #[must_use]
-    pub const fn new(line: String) -> Self {
+    pub const fn new(line: LineName) -> Self {
         Self { line, delivered: Vec::new(), n_late_answers: 0 }
     }
 
@@ -132,7 +134,7 @@ mod tests {
             call: CallId::from_random([number; 16]),
             request_id: None,
             job: None,
-            tool: number.to_string(),
+            tool: number.to_string().into(),
             edge: "hoot",
             principal: PrincipalId::Local,
             levels: (Level::Admin, Level::Read),
@@ -152,10 +154,10 @@ mod tests {
             ring.amend(trace(number).call, |trace| trace.repeat = true);
         }
         for number in 0..10 {
-            ring.amend(trace(number).call, |trace| trace.tool.push('!'));
+            ring.amend(trace(number).call, |trace| trace.edge = "mcp");
             let found = ring.find(|kept| kept.call == trace(number).call);
             assert_eq!(found.is_some(), number >= 7, "{number}");
-            assert!(found.is_none_or(|kept| kept.repeat && kept.tool == format!("{number}!")));
+            assert!(found.is_none_or(|kept| kept.repeat && kept.edge == "mcp"));
         }
     }
 }

@@ -164,7 +164,7 @@ impl Listener {
 
     /// A request with its input for its owner while the call lasts; without it for all others.
     fn told_request(&self, id: &str, call: &ClientToolCall, is_own: bool) -> Pieces {
-        let client_id = serde_json::Value::from(call.client_id.as_str());
+        let client_id = serde_json::Value::from(&*call.client_id);
         let before = format!(
             "{id}data: {{\"type\":\"client-tool.request\",\"properties\":{{\"clientID\":{client_id},\
              \"request\":"

@@ -1,5 +1,7 @@
 //! Events for subscribers. They carry ids and states, never arguments, results or secrets.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::chunk::StreamChunk;
@@ -115,26 +117,26 @@ pub struct ClientTools {
     pub tool_ids: Vec<String>,
 }
 
-/// A call to an HTTP client's tool.
+/// A call to an HTTP client's tool. Its texts are those of the call itself, which has three events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientToolCall {
     /// The client.
     #[serde(rename = "clientID")]
-    pub client_id: String,
+    pub client_id: Arc<str>,
     /// The id under which the client knows the call.
     #[serde(rename = "requestID")]
-    pub request_id: String,
+    pub request_id: Arc<str>,
     /// The session id given by the caller.
     #[serde(rename = "sessionID")]
-    pub session_id: String,
+    pub session_id: Arc<str>,
     /// The message id given by the caller.
     #[serde(rename = "messageID")]
-    pub message_id: String,
+    pub message_id: Arc<str>,
     /// The call id given by the caller.
     #[serde(rename = "callID")]
-    pub call_id: String,
+    pub call_id: Arc<str>,
     /// The tool's full name.
-    pub tool: String,
+    pub tool: Arc<str>,
 }
 
 impl Event {

@@ -11,8 +11,8 @@ use ringback_store::Store;
 use tokio::time::Instant;
 
 use super::{Interest, Jobs, Submission, Submitted};
-use crate::broker::Asked;
 use crate::failure;
+use crate::native_call::NativeCall;
 use crate::repeats::{Answered, Owed};
 use crate::replies::Attached;
 use crate::stream::Stream;
@@ -21,18 +21,18 @@ impl Jobs {
     /// Starts the job of a call, or finds the one that an earlier call with the same id started.
     pub(crate) async fn begin_job(
         self: &Arc<Self>,
-        asked: Asked,
+        call: NativeCall,
         request: ToolRequest,
         stream: Option<Arc<Stream>>,
     ) -> Result<Attached> {
-        let Some(key) = asked.repeat else {
-            return match self.new_job(&asked, request, stream.clone()).await? {
+        let Some(key) = call.repeat else {
+            return match self.new_job(&call, request, stream.clone()).await? {
                 Submitted::New(interest) => Ok(Attached::Live(interest)),
                 Submitted::Repeated(id) => self.attach(id, stream).await,
             };
         };
         let owed = Owed::new();
-        let owner = asked.principal.id;
+        let owner = call.principal.id;
         match self.calls.repeats.begin(
             self.kernel.now(),
             owner,
@@ -41,14 +41,14 @@ impl Jobs {
         )? {
             Begin::Again(Answered::Job(first)) => {
                 let id = first.wait().await.clone()?;
-                self.kernel.auditor.repeated(self.kernel.now(), &asked, Some(id));
+                self.kernel.auditor.repeated(self.kernel.now(), &call, Some(id));
                 self.attach(id, stream).await
             }
             Begin::Again(Answered::Plain(_)) => {
                 Err(Error::internal("repeat", "one request id is used for two kinds of call"))
             }
             Begin::First => {
-                let begun = self.first_job(&asked, key, request, stream).await;
+                let begun = self.first_job(&call, key, request, stream).await;
                 if let Err(error) = &begun {
                     self.calls.repeats.reconsider(owner, key.request_id, error);
                 }
@@ -62,18 +62,18 @@ impl Jobs {
     /// it too. The store finds that out when it writes the new job, so nothing is read before.
     async fn first_job(
         self: &Arc<Self>,
-        asked: &Asked,
+        call: &NativeCall,
         key: RepeatKey,
         request: ToolRequest,
         stream: Option<Arc<Stream>>,
     ) -> Result<Attached> {
-        match self.new_job(asked, request, stream.clone()).await? {
+        match self.new_job(call, request, stream.clone()).await? {
             Submitted::New(interest) => Ok(Attached::Live(interest)),
             Submitted::Repeated(id) => {
                 let record = self.kernel.read(move |store| store.job(id)).await?;
                 let first = record.and_then(|record| record.repeat);
                 same_body(&first.ok_or_else(|| Error::not_found("job", id))?, &key)?;
-                self.kernel.auditor.repeated(self.kernel.now(), asked, Some(id));
+                self.kernel.auditor.repeated(self.kernel.now(), call, Some(id));
                 self.attach(id, stream).await
             }
         }
@@ -81,26 +81,26 @@ impl Jobs {
 
     async fn new_job(
         self: &Arc<Self>,
-        asked: &Asked,
+        call: &NativeCall,
         request: ToolRequest,
         stream: Option<Arc<Stream>>,
     ) -> Result<Submitted> {
         let started = Instant::now();
         let submission = Submission {
             request,
-            owner: asked.principal.id,
-            held: asked.held.clone(),
-            repeat: asked.repeat,
-            deadline: Some(asked.deadline),
+            owner: call.principal.id,
+            held: call.held.clone(),
+            repeat: call.repeat,
+            deadline: Some(call.deadline),
             stream,
-            trace: asked.trace.clone(),
+            trace: call.trace.clone(),
         };
         let mut begun = self.submit(submission).await;
         // There is no room for a new job, but a repeat needs none.
-        if let (Err(error), Some(key)) = (&begun, asked.repeat)
+        if let (Err(error), Some(key)) = (&begun, call.repeat)
             && error.kind() == ErrorKind::Busy
         {
-            let owner = asked.principal.id;
+            let owner = call.principal.id;
             let read = move |store: &Store| store.job_by_repeat(owner, key.request_id);
             if let Some(existing) = self.kernel.read(read).await? {
                 begun = Ok(Submitted::Repeated(existing.id));
@@ -111,7 +111,7 @@ impl Jobs {
             Ok(Submitted::Repeated(_)) => return begun,
             Err(error) => Err(error),
         };
-        self.kernel.auditor.began(self.kernel.now(), asked, job, started);
+        self.kernel.auditor.began(self.kernel.now(), call, job, started);
         begun
     }
 

@@ -122,7 +122,7 @@ impl Callers {
                     now,
                     (principal.id, Some(from)),
                     edge,
-                    tool,
+                    tool.into(),
                     id,
                     &error,
                 );

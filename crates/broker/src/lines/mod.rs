@@ -138,14 +138,14 @@ impl LineCall {
     }
 
     fn told(&self) -> ClientToolCall {
-        let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
+        let text = |text: &Option<Arc<str>>| text.clone().unwrap_or_default();
         ClientToolCall {
-            client_id: self.tool.line.name().to_string(),
-            request_id: self.request_id.to_string(),
+            client_id: Arc::clone(self.tool.line.name()),
+            request_id: Arc::clone(&self.request_id),
             session_id: text(&self.context.session_id),
             message_id: text(&self.context.message_id),
             call_id: text(&self.context.call_id),
-            tool: self.tool.full_name.to_string(),
+            tool: Arc::clone(&self.tool.full_name),
         }
     }
 }

@@ -176,7 +176,12 @@ impl Broker {
         let rooms = &self.0;
         let Some(view) = self.session_view(session) else { return };
         let call = CallId::from_random(rooms.kernel.entropy.bytes());
-        rooms.kernel.auditor.network_asked(rooms.kernel.now(), call, (view.owner, session), asked);
+        rooms.kernel.auditor.network_requested(
+            rooms.kernel.now(),
+            call,
+            (view.owner, session),
+            asked,
+        );
         if let Some(why) = asked.outcome.told() {
             let text = Some(format!("{}: {why}", asked.place));
             rooms.conversations.say(session, SessionEventInfo { text, ..event("network_refused") });

@@ -190,7 +190,7 @@ async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
     assert_eq!(shown.model_usage, Some(request.usage), "the session shows its usage");
     let audit = fixture.broker.audit(&Credential::local()).unwrap().page(None, None).await.unwrap();
     let entry = audit.lines.iter().find_map(|line| match line {
-        AuditLine::Call(entry) if entry.tool == "model:mine" => Some(entry),
+        AuditLine::Call(entry) if &*entry.tool == "model:mine" => Some(entry),
         _ => None,
     });
     let entry = entry.unwrap();

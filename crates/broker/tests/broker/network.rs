@@ -304,7 +304,7 @@ async fn a_connection_is_in_the_audit_and_a_refusal_also_in_the_events() {
             assert_eq!((entry.session, entry.duration_us), (Some(session), 12_000));
             let bytes = entry.bytes.unwrap();
             assert_eq!((bytes.up, bytes.down), (10, 20));
-            found.push((entry.tool.as_str(), entry.outcome.as_ref()));
+            found.push((&*entry.tool, entry.outcome.as_ref()));
         }
     }
     assert_eq!(found, [("network:b.test:80", "host_refused"), ("network:a.test:443", "success")]);

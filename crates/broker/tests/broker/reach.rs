@@ -459,7 +459,7 @@ async fn what_an_agent_calls_is_audited_under_its_session() {
         let audit =
             fixture.broker.audit(&Credential::local()).unwrap().page(None, Some(20)).await.unwrap();
         let found = audit.lines.iter().filter_map(|line| match line {
-            AuditLine::Call(entry) if entry.session == Some(session) => Some(entry.tool.as_str()),
+            AuditLine::Call(entry) if entry.session == Some(session) => Some(&*entry.tool),
             _ => None,
         });
         let found: Vec<_> = found.collect();

@@ -144,9 +144,7 @@ impl<T> LineTool<T> {
     /// Returns whether a principal may know that it exists.
     #[must_use]
     pub fn is_seen_by(&self, principal: &Principal) -> bool {
-        if crate::policy::sight(principal) == crate::policy::Sight::All
-            || principal.id == self.owner
-        {
+        if crate::policy::sees_all(principal) || principal.id == self.owner {
             return true;
         }
         match &self.audience {

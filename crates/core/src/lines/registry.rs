@@ -135,7 +135,7 @@ impl<T> Registry<T> {
         prefix: &str,
         limit: usize,
     ) -> Vec<Arc<LineTool<T>>> {
-        if crate::policy::sight(principal) == crate::policy::Sight::All {
+        if crate::policy::sees_all(principal) {
             return named(&self.all, after, prefix).take(limit).cloned().collect();
         }
         let own = self.own.get(&principal.id).map(|own| &own.tools);

@@ -90,7 +90,7 @@ impl From<AuditLine> for Entry {
                 call_id: entry.call,
                 principal: entry.principal.to_string(),
                 session_id: entry.session,
-                tool: entry.tool,
+                tool: entry.tool.to_string(),
                 edge: entry.edge,
                 outcome: entry.outcome,
                 certainty: entry.certainty,

@@ -1,6 +1,7 @@
 //! The content of audit lines.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ringback_proto::Certainty;
 use ringback_proto::ids::{CallId, SessionId};
@@ -22,7 +23,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
     /// The tool.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The edge it came in on.
     pub edge: Cow<'static, str>,
     /// `success`, `job_started`, `ack`, or the error code.

@@ -29,7 +29,7 @@ fn entry(n: u64) -> Entry {
         call: call(n),
         principal: PrincipalId::Local,
         session: n.is_multiple_of(2).then(|| SessionId::from_random([3; 16])),
-        tool: "job_sleep".to_owned(),
+        tool: "job_sleep".into(),
         edge: "hoot".into(),
         outcome: "timeout".into(),
         certainty: Some(Certainty::MayHaveRun),
