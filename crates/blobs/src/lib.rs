@@ -4,7 +4,8 @@
 //!
 //! Main types: [`Blobs`] (the store), [`Writer`] and [`Reader`] (streaming in and out), [`Uploads`]
 //! (content in several pieces), [`Roots`] (local files a caller may name), [`Tree`] (a directory
-//! that an untrusted process may be writing in).
+//! that an untrusted process may be writing in) and [`tree::Snapshot`] (an earlier state of one, to
+//! compare it with).
 //!
 //! Invariants:
 //! * Only a [`BlobHash`](ringback_proto::ids::BlobHash) ever becomes a file name below the root.
@@ -17,7 +18,8 @@
 //!   it.
 //! * Nothing in a [`Tree`] is read or written through a link, and nothing that would block is opened.
 //! * A tree is walked, measured and removed with a stack and descriptors that do not grow with its depth.
-//! * Everything here blocks: async callers go through a blocking pool. No clock is read.
+//! * Everything here blocks: async callers go through a blocking pool. No clock is read, except to
+//!   give up on two texts that take too long to compare.
 //! * One process owns the root: the store's lock on the data directory ensures that.
 
 mod blobs;

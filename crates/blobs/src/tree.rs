@@ -5,6 +5,7 @@
 
 mod archive;
 mod descent;
+mod diff;
 mod error;
 mod remove;
 mod usage;
@@ -23,6 +24,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Sta
 use rustix::io::Errno;
 
 pub use self::archive::{Packed, pack, unpack};
+pub use self::diff::{Diff, DiffError, Snapshot, compare};
 pub use self::error::TreeError;
 pub use self::remove::remove_tree;
 pub use self::usage::Usage;

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use ringback_blobs::tree::TreeError;
+use ringback_blobs::tree::{DiffError, TreeError};
 use ringback_blobs::{OpenRootedError, ReadBlobError, UploadError, WriteBlobError};
 use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_store::{CommitError, ReadError};
@@ -126,6 +126,15 @@ pub(crate) fn tree(error: TreeError) -> Error {
                 (None, _) => internal(error),
             }
         }
+    }
+}
+
+pub(crate) fn diff(error: DiffError) -> Error {
+    match error {
+        DiffError::Tree(error) => tree(error),
+        DiffError::Content(error) => internal(error),
+        DiffError::TooManyChanges { .. } => Error::new(ErrorKind::TooLarge, error.to_string()),
+        DiffError::Stopped => Error::cancelled("the comparison was stopped"),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use camino::Utf8Path;
-use ringback_blobs::tree::{Entry, EntryKind, TreeLimits, Walked, pack, unpack};
+use ringback_blobs::tree::{Diff, Entry, EntryKind, TreeLimits, Walked, compare, pack, unpack};
 use ringback_blobs::{Info, Stored, Tree, Writer};
 use ringback_proto::data::Data;
 use ringback_proto::request::{
@@ -23,7 +23,7 @@ use super::cas::{check_readable, uploaded};
 use super::{Native, artifact};
 use crate::failure;
 use crate::handler::{Context, Handler};
-use crate::workspaces::{Compared, NOW_LIMITS, START_LIMITS, Workspaces, compare, kind, told};
+use crate::workspaces::{NOW_LIMITS, START_LIMITS, Workspaces, kind, told};
 
 /// The largest file returned in the answer itself; a larger one is stored.
 const INLINE_BYTES_MAX: u64 = 1 << 20;
@@ -126,10 +126,11 @@ impl Handler<tools::WorkspaceDiff> for Native {
         let compared = ctx.blocking(move |stop| {
             let (tree, start) =
                 (rooms.workspaces.tree(workspace_id)?, rooms.workspaces.start_of(workspace_id)?);
-            compare(&tree, &start, &below, stop)
+            compare(&tree, &start, &below, NOW_LIMITS, &|| !stop.is_cancelled())
+                .map_err(failure::diff)
         });
-        let Compared { diff, changes, truncated, skipped } = compared.await?;
-        Ok(WorkspaceDiffResponse { diff, changes, truncated, skipped })
+        let Diff { text: diff, changes, truncated, skipped } = compared.await?;
+        Ok(WorkspaceDiffResponse { diff, changes, truncated, skipped: told(&skipped) })
     }
 }
 

@@ -1,17 +1,13 @@
-//! Workspaces and their files: who may see them, their initial state, and what changed since.
+//! Workspaces and their files: who may see them, and their initial state.
 //!
-//! * `start`: the recorded initial state; `ignored`: its `.gitignore` rules.
-//! * `diff`, `unified`: the changes since, also as a unified diff.
+//! * `start`: the recorded initial state, which `blobs` compares with the current files.
 //! * `remove`: deletion.
 //!
 //! An agent may be writing at the same time, and may have written anything: all access goes through
 //! a [`Tree`], which follows no links.
 
-mod diff;
-mod ignored;
 mod remove;
 mod start;
-mod unified;
 
 use std::sync::Arc;
 
@@ -26,7 +22,6 @@ use ringback_proto::record::{ProjectRecord, WorkspaceRecord};
 use ringback_proto::request::{FileKind, WorkspaceSkipped};
 use ringback_proto::{Error, Result};
 
-pub(crate) use self::diff::{Compared, compare};
 pub(crate) use self::remove::remove;
 pub use self::start::START_LIMITS;
 use crate::failure;
@@ -40,7 +35,7 @@ pub(crate) const NOW_LIMITS: TreeLimits =
     TreeLimits { entries_max: 100_000, bytes_max: 1024 << 20 };
 
 /// Skipped files that are reported: enough to see the problem.
-pub(crate) const SKIPPED_MAX: usize = 1000;
+const SKIPPED_MAX: usize = 1000;
 
 /// Converts skipped files for an answer.
 pub(crate) fn told(skipped: &[Skipped]) -> Vec<WorkspaceSkipped> {

@@ -1,17 +1,14 @@
 //! The initial state of a workspace, before its first agent started: an archive outside the
 //! workspace, deleted with it.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::{fs, io};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_blobs::Tree;
-use ringback_blobs::tree::{Entry, SkipReason, TreeError, TreeLimits, Walked, pack};
-use ringback_proto::ids::{BlobHash, WorkspaceId};
-use ringback_proto::request::{FileKind, FileState};
+use ringback_blobs::tree::{Entry, SkipReason, Snapshot, TreeError, TreeLimits, Walked, pack};
+use ringback_proto::ids::WorkspaceId;
 use ringback_proto::{Error, ErrorKind, Result};
 
 use super::Workspaces;
@@ -51,13 +48,13 @@ impl Workspaces {
     }
 
     /// Returns the initial state of a workspace. May block.
-    pub(crate) fn start_of(&self, workspace: WorkspaceId) -> Result<Start> {
+    pub(crate) fn start_of(&self, workspace: WorkspaceId) -> Result<Snapshot> {
         let starts = Starts::of(&self.kernel, workspace);
         if let Ok(why) = fs::read_to_string(&starts.refusal) {
             let message = format!("the initial state of {workspace} was not recorded: {why}");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        match Start::open(&starts.archive) {
+        match Snapshot::open(starts.archive.as_std_path()) {
             Ok(start) => Ok(start),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let message = format!(
@@ -122,73 +119,4 @@ fn within_limits(Walked { entries, skipped }: Walked) -> Result<Vec<Entry>, Tree
         return Err(TreeError::TooManyBytes { max: START_LIMITS.bytes_max });
     }
     Ok(entries)
-}
-
-/// The initial state of a workspace.
-#[derive(Debug)]
-pub(crate) struct Start {
-    file: File,
-    /// Files and symlinks.
-    pub(super) files: BTreeMap<PathBuf, Before>,
-}
-
-/// A file or symlink in the initial state.
-#[derive(Debug)]
-pub(super) enum Before {
-    File {
-        executable: bool,
-        size: u64,
-        /// Offset of its content in the archive.
-        offset: u64,
-    },
-    Symlink {
-        target: PathBuf,
-    },
-}
-
-impl Start {
-    fn open(path: &Utf8Path) -> io::Result<Self> {
-        let mut files = BTreeMap::new();
-        let mut archive = tar::Archive::new(BufReader::new(File::open(path)?));
-        for entry in archive.entries_with_seek()? {
-            let entry = entry?;
-            let kind = entry.header().entry_type();
-            let before = if kind.is_file() {
-                let executable = entry.header().mode()? & 0o100 != 0;
-                Before::File { executable, size: entry.size(), offset: entry.raw_file_position() }
-            } else if kind.is_symlink() {
-                Before::Symlink { target: entry.link_name()?.unwrap_or_default().into_owned() }
-            } else {
-                continue;
-            };
-            files.insert(entry.path()?.into_owned(), before);
-        }
-        Ok(Self { file: File::open(path)?, files })
-    }
-
-    /// Returns the content of a file, or the target of a symlink.
-    pub(super) fn content(&self, before: &Before) -> io::Result<impl Read + use<'_>> {
-        let (offset, size, text) = match before {
-            Before::File { size, offset, .. } => (*offset, *size, Vec::new()),
-            Before::Symlink { target } => (0, 0, target.as_os_str().as_encoded_bytes().to_vec()),
-        };
-        (&self.file).seek(SeekFrom::Start(offset))?;
-        Ok((&self.file).take(size).chain(io::Cursor::new(text)))
-    }
-
-    /// Returns the state of a file or symlink, for an answer.
-    pub(super) fn state(&self, before: &Before) -> io::Result<FileState> {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(self.content(before)?)?;
-        let hash = BlobHash::from_bytes(*hasher.finalize().as_bytes());
-        let size = hasher.count();
-        Ok(match before {
-            Before::File { executable, .. } => {
-                FileState { kind: FileKind::File, size, executable: *executable, hash }
-            }
-            Before::Symlink { .. } => {
-                FileState { kind: FileKind::Symlink, size, executable: false, hash }
-            }
-        })
-    }
 }

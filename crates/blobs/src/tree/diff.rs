@@ -1,21 +1,24 @@
-//! Changes in a workspace since its initial state.
+//! Changes in a tree since an earlier state of it.
+//!
+//! * `snapshot`: the earlier state; `ignored`: its `.gitignore` rules.
+//! * `unified`: a change as a unified diff.
+
+mod ignored;
+mod snapshot;
+mod unified;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use ringback_blobs::Tree;
-use ringback_blobs::tree::{Entry, EntryKind, SkipReason, Skipped, TreeError, Walked};
 use ringback_proto::ids::BlobHash;
-use ringback_proto::request::{ChangeKind, FileKind, FileState, WorkspaceChange, WorkspaceSkipped};
-use ringback_proto::{Error, ErrorKind, Result};
-use tokio_util::sync::CancellationToken;
+use ringback_proto::request::{ChangeKind, FileKind, FileState, WorkspaceChange};
 
-use super::ignored::Ignored;
-use super::start::{Before, Start};
-use super::unified::{self, Side};
-use super::{NOW_LIMITS, SKIPPED_MAX, kind, told};
-use crate::failure;
+use self::ignored::Ignored;
+use self::snapshot::Before;
+pub use self::snapshot::Snapshot;
+use self::unified::Side;
+use super::{Entry, EntryKind, SkipReason, Skipped, Tree, TreeError, TreeLimits, Walked};
 
 /// Changed files that are listed: more than anyone reads, and few enough for one message.
 const CHANGES_MAX: usize = 10_000;
@@ -26,24 +29,51 @@ const DIFF_BYTES_MAX: usize = 4 << 20;
 
 /// The changes.
 #[derive(Debug, Default)]
-pub(crate) struct Compared {
-    pub(crate) diff: String,
-    pub(crate) changes: Vec<WorkspaceChange>,
-    /// Whether the diff is incomplete.
-    pub(crate) truncated: bool,
+pub struct Diff {
+    /// The changes as a unified diff, in the format of `git apply`.
+    pub text: String,
+    /// Every changed file.
+    pub changes: Vec<WorkspaceChange>,
+    /// Whether the text is incomplete.
+    pub truncated: bool,
     /// Files that could not be compared.
-    pub(crate) skipped: Vec<WorkspaceSkipped>,
+    pub skipped: Vec<Skipped>,
 }
 
-/// Compares a workspace with its initial state, at or below a path.
-pub(crate) fn compare(
+/// The reason why a tree was not compared.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffError {
+    /// The tree cannot be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The content of a file cannot be read.
+    #[error("cannot read a file to compare")]
+    Content(#[source] io::Error),
+    /// Too many files changed.
+    #[error("more than {max} files changed; compare one directory")]
+    TooManyChanges {
+        /// The limit.
+        max: usize,
+    },
+    /// The caller stopped the comparison.
+    #[error("the comparison was stopped")]
+    Stopped,
+}
+
+/// Compares a tree with an earlier state, at or below a path. Files that the earlier state's
+/// `.gitignore` ignores are left out. `go_on` is asked before each file.
+///
+/// # Errors
+/// When the path is in neither state, and as listed in [`DiffError`].
+pub fn compare(
     tree: &Tree,
-    start: &Start,
+    start: &Snapshot,
     below: &Path,
-    stop: &CancellationToken,
-) -> Result<Compared> {
-    let ignored = Ignored::at(start).map_err(failure::internal)?;
-    let Present { files: mut now, skipped } = present(tree, start, &ignored, below)?;
+    limits: TreeLimits,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Diff, DiffError> {
+    let ignored = Ignored::at(start).map_err(DiffError::Content)?;
+    let Present { files: mut now, skipped } = present(tree, start, &ignored, below, limits)?;
     // The state of the files below a skipped path is unknown.
     let unknown: BTreeSet<&Path> = skipped.iter().map(|skipped| skipped.path.as_path()).collect();
     let mut paths: Vec<&PathBuf> = start.files.keys().collect();
@@ -56,17 +86,17 @@ pub(crate) fn compare(
     });
     if paths.is_empty() && below != Path::new("") {
         // An existing path without changes is unchanged; a missing one is an error.
-        tree.entry(below).map_err(failure::tree)?;
+        tree.entry(below)?;
     }
-    let mut compared = Compared { skipped: told(&skipped), ..Compared::default() };
+    let mut diff = Diff { skipped, ..Diff::default() };
     for path in paths {
-        if stop.is_cancelled() {
-            return Err(Error::cancelled("the comparison was stopped"));
+        if !go_on() {
+            return Err(DiffError::Stopped);
         }
         let (before, after) = (start.files.get(path), now.remove(path));
-        compared.add(tree, start, path, before, after.as_ref())?;
+        diff.add(tree, start, path, before, after.as_ref())?;
     }
-    Ok(compared)
+    Ok(diff)
 }
 
 /// The current files.
@@ -76,8 +106,14 @@ struct Present {
 }
 
 /// Returns the files and symlinks at or below a path, without ignored ones unless they were in the
-/// initial state.
-fn present(tree: &Tree, start: &Start, ignored: &Ignored, below: &Path) -> Result<Present> {
+/// earlier state.
+fn present(
+    tree: &Tree,
+    start: &Snapshot,
+    ignored: &Ignored,
+    below: &Path,
+    limits: TreeLimits,
+) -> Result<Present, TreeError> {
     let is_known = |entry: &Entry| match entry.kind {
         EntryKind::Directory => {
             let first = start.files.range(entry.path.clone()..).next();
@@ -91,40 +127,37 @@ fn present(tree: &Tree, start: &Start, ignored: &Ignored, below: &Path) -> Resul
         entry.kind != EntryKind::Other && (is_known(entry) || !ignored.has(&entry.path, is_dir))
     };
     let walked = match tree.entry(below) {
-        Ok(entry) if entry.kind == EntryKind::Directory => {
-            tree.walk(below, NOW_LIMITS, keep).map_err(failure::tree)?
-        }
+        Ok(entry) if entry.kind == EntryKind::Directory => tree.walk(below, limits, keep)?,
         Ok(entry) if keep(&entry) => Walked { entries: vec![entry], skipped: Vec::new() },
-        // A missing path may be in the initial state.
+        // A missing path may be in the earlier state.
         Ok(_) | Err(TreeError::NotFound { .. }) => Walked::default(),
-        Err(error) => return Err(failure::tree(error)),
+        Err(error) => return Err(error),
     };
     let files = walked.entries.into_iter().filter(|entry| entry.kind != EntryKind::Directory);
     let files = files.map(|entry| (entry.path.clone(), entry)).collect();
     Ok(Present { files, skipped: walked.skipped })
 }
 
-impl Compared {
+impl Diff {
     fn add(
         &mut self,
         tree: &Tree,
-        start: &Start,
+        start: &Snapshot,
         path: &Path,
         before: Option<&Before>,
         after: Option<&Entry>,
-    ) -> Result<()> {
+    ) -> Result<(), DiffError> {
         let old = before.map(|before| start.state(before)).transpose();
-        let old = old.map_err(failure::internal)?;
+        let old = old.map_err(DiffError::Content)?;
         let new = match after.map(|entry| state(tree, entry)).transpose() {
             Err(TreeError::File { source, .. })
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
                 let why = SkipReason::Unreadable;
-                self.skipped.extend(told(&[Skipped { path: path.to_owned(), why }]));
-                self.skipped.truncate(SKIPPED_MAX);
+                self.skipped.push(Skipped { path: path.to_owned(), why });
                 return Ok(());
             }
-            new => new.map_err(failure::tree)?,
+            new => new?,
         };
         // A file deleted since the listing counts as removed.
         let new = new.flatten();
@@ -136,10 +169,10 @@ impl Compared {
             (Some(_), None) => ChangeKind::Removed,
         };
         if self.changes.len() == CHANGES_MAX {
-            let message = format!("more than {CHANGES_MAX} files changed; compare one directory");
-            return Err(Error::new(ErrorKind::TooLarge, message));
+            return Err(DiffError::TooManyChanges { max: CHANGES_MAX });
         }
-        self.show(path, (&old, || start.content_of(before)), (&new, || content(tree, after)))?;
+        self.show(path, (&old, || start.content_of(before)), (&new, || content(tree, after)))
+            .map_err(DiffError::Content)?;
         self.changes.push(WorkspaceChange {
             path: path.to_string_lossy().into_owned(),
             change,
@@ -156,8 +189,8 @@ impl Compared {
         path: &Path,
         (old, old_content): (&Option<FileState>, impl FnOnce() -> io::Result<Vec<u8>>),
         (new, new_content): (&Option<FileState>, impl FnOnce() -> io::Result<Vec<u8>>),
-    ) -> Result<()> {
-        if self.diff.len() >= DIFF_BYTES_MAX {
+    ) -> io::Result<()> {
+        if self.text.len() >= DIFF_BYTES_MAX {
             self.truncated = true;
             return Ok(());
         }
@@ -166,40 +199,29 @@ impl Compared {
         };
         let is_long = is_long(old) || is_long(new);
         self.truncated |= is_long;
-        let read = |content: io::Result<Vec<u8>>| content.map(text).map_err(failure::internal);
         let (old_text, new_text) =
-            if is_long { (None, None) } else { (read(old_content())?, read(new_content())?) };
+            if is_long { (None, None) } else { (text(old_content()?), text(new_content()?)) };
         let old = old.as_ref().map(|state| Side { state, text: old_text.as_deref() });
         let new = new.as_ref().map(|state| Side { state, text: new_text.as_deref() });
-        unified::write(&mut self.diff, path, old, new);
+        unified::write(&mut self.text, path, old, new);
         Ok(())
-    }
-}
-
-impl Start {
-    fn content_of(&self, before: Option<&Before>) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        if let Some(before) = before {
-            self.content(before)?.read_to_end(&mut bytes)?;
-        }
-        Ok(bytes)
     }
 }
 
 /// Returns the current state of a file or symlink; `None` if it is gone, or changed its kind.
 fn state(tree: &Tree, entry: &Entry) -> Result<Option<FileState>, TreeError> {
     let hashed = match entry.kind {
-        EntryKind::File => tree.hash(&entry.path).map(|hash| (hash, entry.size)),
+        EntryKind::File => tree.hash(&entry.path).map(|hash| (FileKind::File, hash, entry.size)),
         EntryKind::Symlink => tree.read_link(&entry.path).map(|target| {
             let text = target.as_os_str().as_encoded_bytes();
-            (BlobHash::from_bytes(*blake3::hash(text).as_bytes()), text.len() as u64)
+            let hash = BlobHash::from_bytes(*blake3::hash(text).as_bytes());
+            (FileKind::Symlink, hash, text.len() as u64)
         }),
         EntryKind::Directory | EntryKind::Other => return Ok(None),
     };
     match hashed {
-        Ok((hash, size)) => {
-            let (kind, executable) = (kind(entry.kind), entry.executable);
-            Ok(Some(FileState { kind, size, executable, hash }))
+        Ok((kind, hash, size)) => {
+            Ok(Some(FileState { kind, size, executable: entry.executable, hash }))
         }
         Err(TreeError::NotFound { .. } | TreeError::NotAFile { .. } | TreeError::Link { .. }) => {
             Ok(None)
@@ -212,7 +234,7 @@ fn state(tree: &Tree, entry: &Entry) -> Result<Option<FileState>, TreeError> {
 fn content(tree: &Tree, entry: Option<&Entry>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let Some(entry) = entry else { return Ok(bytes) };
-    if kind(entry.kind) == FileKind::Symlink {
+    if entry.kind == EntryKind::Symlink {
         let target = tree.read_link(&entry.path).unwrap_or_default();
         return Ok(target.into_os_string().into_encoded_bytes());
     }

@@ -1,5 +1,5 @@
-//! The rules of a workspace's `.gitignore` files, which keep build output out of diffs. They are
-//! read from the initial state, so that an agent cannot hide its changes.
+//! The rules of `.gitignore` files, which keep build output out of diffs. They are read from the
+//! earlier state, so that an agent cannot hide its changes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::start::Start;
+use super::snapshot::Snapshot;
 
 /// Name of a file with rules.
 const RULES: &str = ".gitignore";
@@ -21,7 +21,7 @@ const RULES_BYTES_MAX: u64 = 1 << 20;
 pub(super) struct Ignored(BTreeMap<PathBuf, Gitignore>);
 
 impl Ignored {
-    pub(super) fn at(start: &Start) -> io::Result<Self> {
+    pub(super) fn at(start: &Snapshot) -> io::Result<Self> {
         let mut rules = BTreeMap::new();
         for (path, before) in &start.files {
             if path.file_name().is_none_or(|name| name != RULES) {
@@ -33,7 +33,7 @@ impl Ignored {
             let mut builder = GitignoreBuilder::new(dir);
             for line in String::from_utf8_lossy(&bytes).lines() {
                 if let Err(error) = builder.add_line(None, line) {
-                    tracing::debug!(%error, "skipping an invalid rule in a workspace's .gitignore");
+                    tracing::debug!(%error, "skipping an invalid rule in a .gitignore");
                 }
             }
             rules.extend(builder.build().map(|built| (dir.to_owned(), built)));
