@@ -62,7 +62,7 @@ pub struct StudioSettings {
     /// The longest sound that is analysed, in seconds.
     pub audio_seconds_max: u32,
     /// The music services: where they are and how to call them.
-    pub models: ringback_models::Settings,
+    pub models: ringback_music_services::Settings,
     /// The `traceparent` that passes a span's trace to a music service.
     pub traceparent: fn(&tracing::Span) -> Option<String>,
 }
@@ -75,7 +75,7 @@ impl Default for StudioSettings {
             soundfont: None,
             render_seconds_max: 3600,
             audio_seconds_max: 1800,
-            models: ringback_models::Settings::default(),
+            models: ringback_music_services::Settings::default(),
             traceparent: |_| None,
         }
     }

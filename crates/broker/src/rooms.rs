@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 
 use ringback_core::policy::Sight;
-use ringback_models::Models;
+use ringback_music_services::Services;
 use ringback_proto::Error;
 use ringback_proto::record::TokenRecord;
 use ringback_store::Visible;
@@ -76,7 +76,7 @@ impl Rooms {
         let sessions = Arc::new(Sessions::new(&ground));
         let Ground { kernel, identity, register, conversations, callers, .. } = ground.clone();
         let Ground { workspaces, sandboxes, images, disk, .. } = ground;
-        let models = Arc::new(Models::new(kernel.config.studio.models.clone()));
+        let models = Arc::new(Services::new(kernel.config.studio.models.clone()));
         Self {
             facts: Facts::new(&kernel.config, Arc::clone(&models), kernel.now()),
             studio: Studio::new(kernel.config.studio.clone(), models),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::policy::authorize;
-use ringback_models::{Health, Models, Service};
+use ringback_music_services::{Health, Service, Services};
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
     ConfigGetRequest, ConfigValueResponse, EventPollRequest, EventsResponse, ListToolsRequest,
@@ -102,14 +102,14 @@ impl SyncHandler<tools::ConfigGet> for Native {
 }
 
 /// Adds the state of the music services to their section.
-fn with_health(shown: Value, models: &Models) -> Value {
+fn with_health(shown: Value, models: &Services) -> Value {
     let Value::Map(mut entries) = shown else { return shown };
     entries.push((HEALTH.to_owned(), model_health(models)));
     Value::Map(entries)
 }
 
 /// Returns the configured music services, and what is known of them.
-fn model_health(models: &Models) -> Value {
+fn model_health(models: &Services) -> Value {
     let entry = |(service, health): (Service, Health)| {
         (service.name().to_owned(), Value::Text(health.as_str().to_owned()))
     };

@@ -15,7 +15,7 @@ mod token;
 mod workspace;
 
 use ringback_core::Now;
-use ringback_models::Models;
+use ringback_music_services::Services;
 use ringback_proto::request::ToolInfo;
 use ringback_proto::{Error, Result};
 
@@ -34,13 +34,13 @@ pub(crate) struct Facts {
     started: Now,
     version: String,
     view: std::sync::Arc<dyn crate::config::ConfigView>,
-    models: std::sync::Arc<Models>,
+    models: std::sync::Arc<Services>,
     /// In the order of their names.
     tools: Vec<ToolInfo>,
 }
 
 impl Facts {
-    pub(crate) fn new(config: &Config, models: std::sync::Arc<Models>, started: Now) -> Self {
+    pub(crate) fn new(config: &Config, models: std::sync::Arc<Services>, started: Now) -> Self {
         Self {
             started,
             version: config.version.clone(),

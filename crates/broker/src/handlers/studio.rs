@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ringback_blobs::{Info, Stored};
-use ringback_models::Models;
+use ringback_music_services::Services;
 use ringback_proto::ids::BlobHash;
 use ringback_proto::request::Lineage;
 use ringback_proto::value::Value;
@@ -32,13 +32,13 @@ use crate::handler::Context;
 #[derive(Debug)]
 pub(crate) struct Studio {
     settings: StudioSettings,
-    models: Arc<Models>,
+    models: Arc<Services>,
     /// One permit per core.
     places: Arc<Semaphore>,
 }
 
 impl Studio {
-    pub(crate) fn new(settings: StudioSettings, models: Arc<Models>) -> Self {
+    pub(crate) fn new(settings: StudioSettings, models: Arc<Services>) -> Self {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self { settings, models, places: Arc::new(Semaphore::new(n_cores)) }
     }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use ringback_models::{Endpoint, Service};
+use ringback_music_services::{Endpoint, Service};
 use ringback_service::http::{DEFAULT_LISTEN, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS};
 
 use super::section::section;

@@ -296,12 +296,12 @@ impl Value for OtlpEndpoint {
     }
 }
 
-impl Value for ringback_models::Endpoint {
+impl Value for ringback_music_services::Endpoint {
     const KIND: &'static str = "http:// address";
 
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         let text = text(raw).ok_or_else(|| mismatch("a text", raw))?;
-        text.parse().map_err(|error: ringback_models::EndpointError| error.to_string())
+        text.parse().map_err(|error: ringback_music_services::EndpointError| error.to_string())
     }
 
     fn show(&self) -> Option<toml::Value> {

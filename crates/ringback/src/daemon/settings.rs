@@ -222,12 +222,12 @@ fn studio(config: &Config) -> Result<StudioSettings, ConfigError> {
 }
 
 /// Returns the addresses of the music services.
-fn models(config: &Config) -> ringback_models::Settings {
+fn models(config: &Config) -> ringback_music_services::Settings {
     let endpoints = config.models.endpoints().into_iter();
-    ringback_models::Settings {
+    ringback_music_services::Settings {
         endpoints: endpoints.map(|(service, endpoint)| (service, endpoint.clone())).collect(),
         patience: config.models.timeout_secs.map(Duration::from_secs),
-        ..ringback_models::Settings::default()
+        ..ringback_music_services::Settings::default()
     }
 }
 

@@ -14,7 +14,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use ringback_client::Client;
 use ringback_edge_http::{ClientToolSettings, Door, HttpEdge, ReadyFlag, Status};
 use ringback_edge_mcp::McpEdge;
-use ringback_models::Service;
+use ringback_music_services::Service;
 use ringback_proto::frame::{Body, Command, Frame};
 use ringback_proto::ids::RequestId;
 use ringback_proto::tool::TOOLS;

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use bytes::Bytes;
 use ringback_broker::StudioSettings;
-use ringback_models::{Endpoint, Service, Settings};
+use ringback_music_services::{Endpoint, Service, Settings};
 use ringback_testkit::Options;
 use serde_json::Value;
 use tokio::net::TcpListener;

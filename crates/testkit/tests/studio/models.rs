@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use ringback_client::StreamItem;
-use ringback_models::Service;
+use ringback_music_services::Service;
 use ringback_proto::chunk::StreamChunk;
 use ringback_proto::record::JobState;
 use ringback_proto::request::*;

@@ -4,7 +4,7 @@
 use std::io::{Read, Seek};
 
 use camino::Utf8Path;
-use ringback_models::Service;
+use ringback_music_services::Service;
 use ringback_proto::ids::{ArtifactId, BlobHash};
 use ringback_proto::request::{
     BeatsAnalyzedResponse, BeatthisAnalyzeRequest, ClapAnalyzeRequest, ClapAnalyzedResponse,

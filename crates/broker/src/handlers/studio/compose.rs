@@ -1,8 +1,8 @@
 //! `orpheus_*`: by the music services where configured, else by the embedded model.
 
 use bytes::Bytes;
-use ringback_models::Service;
-use ringback_models::predict::{
+use ringback_music_services::Service;
+use ringback_music_services::predict::{
     Base64, BridgePredict, ClassifyPredict, LoopsPredict, OrpheusPredict, Sampling, Variations,
 };
 use ringback_proto::ids::{BlobHash, VariationSetId};

@@ -1,6 +1,6 @@
 //! Converts the studio's failures to the one error type.
 
-use ringback_models::{AskError, Service};
+use ringback_music_services::{AskError, Service};
 use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_studio::audio::DecodeError;
 use ringback_studio::compose::PieceError;

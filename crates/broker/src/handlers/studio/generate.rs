@@ -3,8 +3,8 @@
 use std::io::Cursor;
 
 use bytes::Bytes;
-use ringback_models::Service;
-use ringback_models::predict::{Audio, MusicgenPredict, YuePredict};
+use ringback_music_services::Service;
+use ringback_music_services::predict::{Audio, MusicgenPredict, YuePredict};
 use ringback_proto::request::{
     ArtifactsCreatedResponse, Lineage, MadeArtifact, MusicgenGenerateRequest, YueGenerateRequest,
 };

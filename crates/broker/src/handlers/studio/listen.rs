@@ -4,8 +4,10 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ringback_models::Service;
-use ringback_models::predict::{Base64, Beats, BeatthisPredict, ClapPredict, Label, Labels};
+use ringback_music_services::Service;
+use ringback_music_services::predict::{
+    Base64, Beats, BeatthisPredict, ClapPredict, Label, Labels,
+};
 use ringback_proto::Result;
 use ringback_proto::request::{BeatsAnalyzedResponse, ClapAnalyzedResponse, LabelScore};
 use ringback_studio::analysis::Sound;

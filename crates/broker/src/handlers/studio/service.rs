@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ringback_models::predict::{Predict, decode, encode};
-use ringback_models::{Ask, Service, Told};
+use ringback_music_services::predict::{Predict, decode, encode};
+use ringback_music_services::{Ask, Service, Told};
 use ringback_proto::{Result, StreamChunk};
 use tokio::sync::watch;
 

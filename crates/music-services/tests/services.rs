@@ -10,8 +10,8 @@ use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use bytes::Bytes;
-use ringback_models::predict::*;
-use ringback_models::*;
+use ringback_music_services::predict::*;
+use ringback_music_services::*;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -50,8 +50,8 @@ async fn answering(
     serve(Router::new().route("/predict", post(answer))).await
 }
 
-fn models(service: Service, endpoint: &Endpoint) -> Models {
-    Models::new(Settings {
+fn services(service: Service, endpoint: &Endpoint) -> Services {
+    Services::new(Settings {
         endpoints: BTreeMap::from([(service, endpoint.clone())]),
         ..Settings::default()
     })
@@ -83,10 +83,10 @@ async fn a_service_is_asked_in_its_own_words_and_its_answer_is_read() {
     };
     let running = serve(Router::new().route("/orpheus/predict", post(answer))).await;
     let endpoint: Endpoint = format!("{}/orpheus", running.endpoint).parse().unwrap();
-    let models = models(Service::Orpheus, &endpoint);
+    let services = services(Service::Orpheus, &endpoint);
     let body = encode(&notes(), Some("job_1"));
     let traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned());
-    let asked = models.ask(Ask { body, traceparent, ..ask(Service::Orpheus) }).await.unwrap();
+    let asked = services.ask(Ask { body, traceparent, ..ask(Service::Orpheus) }).await.unwrap();
     let answer = decode::<OrpheusPredict>(Service::Orpheus, &asked).unwrap();
     assert_eq!(answer.variations[0].midi_base64.0, "MThd");
     let (headers, body) = seen.lock().unwrap().remove(0);
@@ -98,7 +98,7 @@ async fn a_service_is_asked_in_its_own_words_and_its_answer_is_read() {
             "num_variations": 2, "midi_input": "TVRoZAD/", "client_job_id": "job_1",
         })
     );
-    assert_eq!(models.health(), [(Service::Orpheus, Health::Answering)]);
+    assert_eq!(services.health(), [(Service::Orpheus, Health::Answering)]);
 }
 
 /// REQ: 429 and 503 with Retry-After are honoured while there is time.
@@ -115,10 +115,10 @@ async fn a_busy_service_is_asked_again_when_it_says() {
         std::future::ready((status, [("retry-after", "0")], "{}"))
     };
     let running = serve(Router::new().route("/predict", post(answer))).await;
-    let models = models(Service::Clap, &running.endpoint);
+    let services = services(Service::Clap, &running.endpoint);
     let told = Mutex::new(Vec::new());
     let tell = |what| told.lock().unwrap().push(what);
-    let asked = models.ask(Ask { tell: &tell, ..ask(Service::Clap) }).await.unwrap();
+    let asked = services.ask(Ask { tell: &tell, ..ask(Service::Clap) }).await.unwrap();
     assert_eq!((asked, n_asked.load(Ordering::SeqCst)), (Bytes::from_static(b"{}"), 3));
     let waits = told.lock().unwrap().iter().filter(|it| matches!(it, Told::Waiting(_))).count();
     assert_eq!(waits, 2);
@@ -132,13 +132,13 @@ async fn a_service_that_stays_busy_is_told_at_once() {
         (503, &[("retry-after", "86400")][..], 86_400),
     ] {
         let running = answering(status, headers, "").await;
-        let models = models(Service::Yue, &running.endpoint);
-        let error = tokio::time::timeout(LIMIT, models.ask(ask(Service::Yue))).await.unwrap();
+        let services = services(Service::Yue, &running.endpoint);
+        let error = tokio::time::timeout(LIMIT, services.ask(ask(Service::Yue))).await.unwrap();
         match error {
             Err(AskError::Busy { retry_after, .. }) => assert_eq!(retry_after.as_secs(), seconds),
             other => panic!("{other:?}"),
         }
-        assert_eq!(models.health(), [(Service::Yue, Health::Busy)]);
+        assert_eq!(services.health(), [(Service::Yue, Health::Busy)]);
     }
 }
 
@@ -146,7 +146,7 @@ async fn a_service_that_stays_busy_is_told_at_once() {
 #[tokio::test]
 async fn what_goes_wrong_is_told_apart() {
     let service = Service::Musicgen;
-    let none = Models::new(Settings::default());
+    let none = Services::new(Settings::default());
     let error = none.ask(ask(service)).await.unwrap_err();
     assert!(matches!(error, AskError::NotConfigured { .. }));
     assert!(error.to_string().contains("`models.musicgen`"), "{error}");
@@ -154,7 +154,7 @@ async fn what_goes_wrong_is_told_apart() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint: Endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     drop(listener);
-    let gone = models(service, &endpoint);
+    let gone = services(service, &endpoint);
     let error = gone.ask(ask(service)).await.unwrap_err();
     assert!(matches!(error, AskError::Unreachable { .. }), "{error:?}");
     assert_eq!(gone.health(), [(service, Health::Silent)]);
@@ -166,7 +166,7 @@ async fn what_goes_wrong_is_told_apart() {
         (302, "", "failed (302): no message"),
     ] {
         let running = answering(status, &[("location", "http://127.0.0.1:1/")], body).await;
-        let error = models(service, &running.endpoint).ask(ask(service)).await.unwrap_err();
+        let error = services(service, &running.endpoint).ask(ask(service)).await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
@@ -176,12 +176,12 @@ async fn what_goes_wrong_is_told_apart() {
 async fn a_silent_service_runs_out_of_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint: Endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-    let models = Models::new(Settings {
+    let services = Services::new(Settings {
         endpoints: BTreeMap::from([(Service::Beatthis, endpoint)]),
         patience: Some(Duration::from_millis(50)),
         ..Settings::default()
     });
-    let error = models.ask(ask(Service::Beatthis)).await.unwrap_err();
+    let error = services.ask(ask(Service::Beatthis)).await.unwrap_err();
     assert!(matches!(error, AskError::Timeout { .. }), "{error:?}");
     drop(listener);
 }
@@ -190,12 +190,12 @@ async fn a_silent_service_runs_out_of_time() {
 #[tokio::test]
 async fn an_answer_over_the_limit_is_refused() {
     let running = answering(200, &[], &"x".repeat(5000)).await;
-    let models = Models::new(Settings {
+    let services = Services::new(Settings {
         endpoints: BTreeMap::from([(Service::Yue, running.endpoint.clone())]),
         answer_bytes_max: 4999,
         ..Settings::default()
     });
-    let error = models.ask(ask(Service::Yue)).await.unwrap_err();
+    let error = services.ask(ask(Service::Yue)).await.unwrap_err();
     assert!(matches!(error, AskError::TooLarge { bytes_max: 4999, .. }), "{error:?}");
 }
 
@@ -204,8 +204,8 @@ async fn an_answer_over_the_limit_is_refused() {
 async fn a_call_that_is_dropped_closes_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint: Endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-    let models = models(Service::Musicgen, &endpoint);
-    let mut call = Box::pin(models.ask(ask(Service::Musicgen)));
+    let services = services(Service::Musicgen, &endpoint);
+    let mut call = Box::pin(services.ask(ask(Service::Musicgen)));
     let mut accepted = tokio::select! {
         accepted = listener.accept() => accepted.unwrap().0,
         asked = &mut call => panic!("{asked:?}"),

@@ -104,7 +104,7 @@ impl std::fmt::Debug for Ask<'_> {
 
 /// The services.
 #[derive(Debug)]
-pub struct Models {
+pub struct Services {
     settings: Settings,
     health: Mutex<BTreeMap<Service, Health>>,
 }
@@ -115,7 +115,7 @@ enum Attempt {
     Busy(Duration),
 }
 
-impl Models {
+impl Services {
     /// Returns a client for these services.
     #[must_use]
     pub const fn new(settings: Settings) -> Self {

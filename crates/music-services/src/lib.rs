@@ -1,7 +1,7 @@
 //! Music services over HTTP: each answers `POST /predict` with JSON, music and sound in base64.
 //! This crate knows their formats and how to retry, not what their answers are used for.
 //!
-//! Main types: [`Models`] sends requests to a [`Service`] at its [`Endpoint`]; [`predict`] has the
+//! Main types: [`Services`] sends requests to a [`Service`] at its [`Endpoint`]; [`predict`] has the
 //! requests and answers of each; [`AskError`] is the error.
 //!
 //! Invariants:
@@ -18,7 +18,7 @@ mod error;
 pub mod predict;
 mod service;
 
-pub use ask::{ANSWER_BYTES_MAX, Ask, Health, Models, Settings, Told};
+pub use ask::{ANSWER_BYTES_MAX, Ask, Health, Services, Settings, Told};
 pub use endpoint::{Endpoint, EndpointError};
 pub use error::AskError;
 pub use service::Service;
