@@ -8,6 +8,7 @@ use ringback_proto::value::Value;
 use crate::containers::ContainerSettings;
 use crate::lines::LineSettings;
 use crate::sessions::SessionSettings;
+use crate::studio::StudioTools;
 
 /// The daemon's configuration as tools may see it: secrets masked.
 pub trait ConfigView: Send + Sync + std::fmt::Debug {
@@ -44,39 +45,10 @@ pub struct Config {
     pub call_ms_max: u64,
     /// The settings of lines.
     pub lines: LineSettings,
-    /// The settings of the music tools.
-    pub studio: StudioSettings,
+    /// The music tools; [`NoStudio`](crate::studio::NoStudio) for a broker without them.
+    pub studio: Arc<dyn StudioTools>,
     /// The settings of sessions.
     pub sessions: SessionSettings,
     /// The settings of containers.
     pub containers: ContainerSettings,
-}
-
-/// The settings of the music tools.
-#[derive(Debug, Clone)]
-pub struct StudioSettings {
-    /// The SoundFont used when a caller names none; without it the usual places are searched.
-    pub soundfont: Option<Utf8PathBuf>,
-    /// The longest MIDI file that is rendered, in seconds.
-    pub render_seconds_max: u32,
-    /// The longest sound that is analysed, in seconds.
-    pub audio_seconds_max: u32,
-    /// The music services: where they are and how to call them.
-    pub models: ringback_music_services::Settings,
-    /// The `traceparent` that passes a span's trace to a music service.
-    pub traceparent: fn(&tracing::Span) -> Option<String>,
-}
-
-impl Default for StudioSettings {
-    /// An hour makes a WAV file of 635 MB; half an hour of sound takes 160 MB to analyse. No music
-    /// services, and no traces.
-    fn default() -> Self {
-        Self {
-            soundfont: None,
-            render_seconds_max: 3600,
-            audio_seconds_max: 1800,
-            models: ringback_music_services::Settings::default(),
-            traceparent: |_| None,
-        }
-    }
 }

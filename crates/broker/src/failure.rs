@@ -9,7 +9,8 @@ use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_store::{CommitError, ReadError};
 
 /// Converts a fault of the daemon: the cause goes to the log under an id that the caller gets.
-pub(crate) fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+#[must_use]
+pub fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let log_id = format!("log_{:016x}", rand::random::<u64>());
     tracing::error!(log_id, error = causes(&error), "a call failed inside the daemon");
     Error::internal(log_id, error)

@@ -2,13 +2,15 @@
 //! must last, runs the native tools and answers. [`Broker`] is the only entry point.
 //!
 //! Main types: [`Broker`], [`Config`], [`Call`] and [`Answer`], [`Credential`],
-//! [`handler::Handler`] for native tools.
+//! [`handler::Handler`] for native tools, [`studio::StudioTools`] for the music tools, which are
+//! passed in at the start.
 //!
 //! Invariants:
 //! * Nothing is announced before it is durable: records are committed first, then effects run.
 //! * Every task is tracked, and joined at shutdown.
 //! * No lock is held across an await, and no two locks at the same time.
 //! * `Sync` tools get no handle to anything that can wait.
+//! * No library for music or sound is named here.
 //! * JSON appears only in `payload`, for content that passes through; frames, headers and sockets
 //!   belong to the edges.
 
@@ -36,13 +38,14 @@ mod review;
 mod rooms;
 mod sessions;
 mod stream;
+pub mod studio;
 mod sync;
 mod upkeep;
 mod workspaces;
 
 pub use broker::{Broker, Outside, StartError, UnderWay};
 pub use call::{Answer, Call, CallControl, Edge};
-pub use config::{Config, ConfigView, StudioSettings};
+pub use config::{Config, ConfigView};
 pub use confinement::{Confinement, SandboxRules};
 pub use containers::{ContainerSettings, ImageName, ImageNameError, ImageSource};
 pub use content::{BlobReader, BlobWriter, StoredBlob};

@@ -4,7 +4,6 @@
 use std::sync::{Arc, Weak};
 
 use ringback_core::policy::Sight;
-use ringback_music_services::Services;
 use ringback_proto::Error;
 use ringback_proto::record::TokenRecord;
 use ringback_store::Visible;
@@ -14,7 +13,7 @@ use crate::call::Calls;
 use crate::confinement::Sandboxes;
 use crate::containers::{Containers, Images};
 use crate::disk::DiskGuard;
-use crate::handlers::{Facts, Studio};
+use crate::handlers::Facts;
 use crate::identity::Identity;
 use crate::jobs::Jobs;
 use crate::kernel::Kernel;
@@ -44,7 +43,6 @@ pub(crate) struct Rooms {
     pub(crate) offers: Arc<Offers>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) facts: Facts,
-    pub(crate) studio: Studio,
 }
 
 /// The state that rooms load from the disk when they are built.
@@ -76,10 +74,8 @@ impl Rooms {
         let sessions = Arc::new(Sessions::new(&ground));
         let Ground { kernel, identity, register, conversations, callers, .. } = ground.clone();
         let Ground { workspaces, sandboxes, images, disk, .. } = ground;
-        let models = Arc::new(Services::new(kernel.config.studio.models.clone()));
         Self {
-            facts: Facts::new(&kernel.config, Arc::clone(&models), kernel.now()),
-            studio: Studio::new(kernel.config.studio.clone(), models),
+            facts: Facts::new(&kernel.config, kernel.now()),
             budgets: Arc::clone(&sessions.budgets),
             networks: Arc::clone(&sessions.networks),
             url_tokens: Arc::clone(&sessions.url_tokens),

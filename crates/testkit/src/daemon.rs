@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_broker::{Broker, Clock, ConfigView, Entropy, StudioSettings};
+use ringback_broker::studio::{NoStudio, StudioTools};
+use ringback_broker::{Broker, Clock, ConfigView, Entropy};
 use ringback_client::{Client, Config, ConnectError, Credentials, Subscriber};
 use ringback_edge_hoot::{HootEdge, Listen};
 use ringback_proto::principal::Level;
@@ -46,8 +47,8 @@ pub struct Options {
     pub peer_backlog_bytes_max: usize,
     /// How long a silent peer is kept.
     pub peer_idle: Duration,
-    /// The settings of the music tools.
-    pub studio: StudioSettings,
+    /// The music tools; none, unless a test brings them.
+    pub studio: Arc<dyn StudioTools>,
 }
 
 impl Default for Options {
@@ -62,7 +63,7 @@ impl Default for Options {
             message_bytes_max: 64 << 20,
             peer_backlog_bytes_max: 80 << 20,
             peer_idle: Duration::from_secs(30),
-            studio: StudioSettings::default(),
+            studio: Arc::new(NoStudio),
         }
     }
 }
@@ -251,7 +252,7 @@ fn broker_config(data_dir: &Utf8Path, options: &Options) -> ringback_broker::Con
         upload_bytes_max: 4 << 30,
         call_ms_max: 3_600_000,
         lines: ringback_broker::LineSettings::default(),
-        studio: options.studio.clone(),
+        studio: Arc::clone(&options.studio),
         sessions: ringback_broker::SessionSettings::in_dir(data_dir.join("run")),
         containers: ringback_broker::ContainerSettings::default(),
     }

@@ -26,11 +26,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-core",
             "ringback-store",
             "ringback-blobs",
-            "ringback-studio",
-            "ringback-music-services",
             "ringback-agents",
             "ringback-sandbox",
         ],
+    ),
+    (
+        "ringback-studio-tools",
+        &["ringback-proto", "ringback-broker", "ringback-studio", "ringback-music-services"],
     ),
     ("ringback-edge-hoot", &["ringback-proto", "ringback-broker"]),
     ("ringback-edge-http", &["ringback-proto", "ringback-broker", "ringback-service"]),
@@ -58,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-mcp-wire",
             "ringback-client",
             "ringback-studio",
+            "ringback-studio-tools",
             "ringback-music-services",
             "ringback-inside",
             "ringback-inside-embed",
@@ -85,6 +88,7 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
             "ringback-edge-http",
             "ringback-edge-mcp",
             "ringback-studio",
+            "ringback-studio-tools",
             "ringback-music-services",
         ],
     ),
@@ -102,7 +106,18 @@ const OWNERS: &[(&str, &[&str])] = &[
     // The client holds lines over HTTP; `inside` reaches a session at a URL, `egress` a model.
     ("hyper", HTTP_SPEAKERS),
     ("hyper-util", HTTP_SPEAKERS),
+    // Music and sound take long to compile, and little of the daemon needs them.
+    ("ebur128", STUDIO),
+    ("flac-codec", STUDIO),
+    ("hound", STUDIO),
+    ("midly", STUDIO),
+    ("realfft", STUDIO),
+    ("rubato", STUDIO),
+    ("rustysynth", STUDIO),
+    ("symphonia", STUDIO),
 ];
+
+const STUDIO: &[&str] = &["ringback-studio"];
 
 const HTTP_SPEAKERS: &[&str] = &[
     "ringback-service",
@@ -253,6 +268,7 @@ mod tests {
         assert_eq!(broken("ringback-studio", &["rusqlite"]), [RULE_OWNER]);
         assert_eq!(broken("ringback-sandbox", &["omq-tokio"]), [RULE_OWNER]);
         assert_eq!(broken("ringback-mcp-wire", &["axum"]), [RULE_OWNER]);
+        assert_eq!(broken("ringback-service", &["symphonia"]), [RULE_OWNER]);
     }
 
     #[test]

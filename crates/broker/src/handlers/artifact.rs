@@ -131,7 +131,7 @@ impl Handler<tools::AddAnnotation> for Native {
     }
 }
 
-pub(super) async fn check_lineage(ctx: &Context, lineage: &Lineage) -> Result<()> {
+pub(crate) async fn check_lineage(ctx: &Context, lineage: &Lineage) -> Result<()> {
     if lineage.tags.len() > TAGS_MAX {
         return Err(Error::invalid_field(
             "tags",
@@ -150,7 +150,7 @@ pub(super) async fn check_lineage(ctx: &Context, lineage: &Lineage) -> Result<()
     Ok(())
 }
 
-pub(super) async fn create(
+pub(crate) async fn create(
     ctx: &Context,
     content_hash: BlobHash,
     info: Info,

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use ringback_core::policy::authorize;
-use ringback_music_services::{Health, Service, Services};
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
     ConfigGetRequest, ConfigValueResponse, EventPollRequest, EventsResponse, ListToolsRequest,
@@ -17,6 +16,7 @@ use serde::Deserialize as _;
 use super::Native;
 use crate::handler::{Context, Handler, SyncContext, SyncHandler};
 use crate::lines::OfferedTool;
+use crate::studio::StudioTools;
 
 /// The section of the configuration that lists the music services.
 const MODELS: &str = "models";
@@ -89,8 +89,8 @@ impl SyncHandler<tools::ConfigGet> for Native {
         }
         let shown = ctx.facts.view.get(section.as_deref(), key.as_deref());
         let shown = match (section.as_deref(), key.as_deref()) {
-            (Some(MODELS), Some(HEALTH)) => Some(model_health(&ctx.facts.models)),
-            (Some(MODELS), None) => shown.map(|shown| with_health(shown, &ctx.facts.models)),
+            (Some(MODELS), Some(HEALTH)) => Some(service_health(&*ctx.facts.studio)),
+            (Some(MODELS), None) => shown.map(|shown| with_health(shown, &*ctx.facts.studio)),
             _ => shown,
         };
         let value = shown.ok_or_else(|| {
@@ -102,18 +102,16 @@ impl SyncHandler<tools::ConfigGet> for Native {
 }
 
 /// Adds the state of the music services to their section.
-fn with_health(shown: Value, models: &Services) -> Value {
+fn with_health(shown: Value, studio: &dyn StudioTools) -> Value {
     let Value::Map(mut entries) = shown else { return shown };
-    entries.push((HEALTH.to_owned(), model_health(models)));
+    entries.push((HEALTH.to_owned(), service_health(studio)));
     Value::Map(entries)
 }
 
 /// Returns the configured music services, and what is known of them.
-fn model_health(models: &Services) -> Value {
-    let entry = |(service, health): (Service, Health)| {
-        (service.name().to_owned(), Value::Text(health.as_str().to_owned()))
-    };
-    Value::Map(models.health().into_iter().map(entry).collect())
+fn service_health(studio: &dyn StudioTools) -> Value {
+    let entry = |(name, health): (&str, &str)| (name.to_owned(), Value::Text(health.to_owned()));
+    Value::Map(studio.services().into_iter().map(entry).collect())
 }
 
 impl Handler<tools::EventPoll> for Native {

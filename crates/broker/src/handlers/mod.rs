@@ -1,7 +1,6 @@
 //! The native tools, one file per area.
 
-mod abc;
-mod artifact;
+pub(crate) mod artifact;
 mod call;
 mod caller;
 pub(crate) mod cas;
@@ -10,21 +9,21 @@ mod job;
 mod meta;
 mod project;
 mod session;
-mod studio;
 mod token;
 mod workspace;
 
+use std::sync::Arc;
+
 use ringback_core::Now;
-use ringback_music_services::Services;
 use ringback_proto::request::ToolInfo;
 use ringback_proto::{Error, Result};
 
-use crate::config::Config;
+use crate::config::{Config, ConfigView};
+use crate::studio::StudioTools;
 
-pub(crate) use studio::Studio;
 pub(crate) use token::first_token;
 
-/// Runs every native tool.
+/// Runs every native tool. The music tools are handed over to [`StudioTools`].
 #[derive(Debug)]
 pub(crate) struct Native;
 
@@ -33,19 +32,19 @@ pub(crate) struct Native;
 pub(crate) struct Facts {
     started: Now,
     version: String,
-    view: std::sync::Arc<dyn crate::config::ConfigView>,
-    models: std::sync::Arc<Services>,
+    view: Arc<dyn ConfigView>,
+    pub(crate) studio: Arc<dyn StudioTools>,
     /// In the order of their names.
     tools: Vec<ToolInfo>,
 }
 
 impl Facts {
-    pub(crate) fn new(config: &Config, models: std::sync::Arc<Services>, started: Now) -> Self {
+    pub(crate) fn new(config: &Config, started: Now) -> Self {
         Self {
             started,
             version: config.version.clone(),
-            view: std::sync::Arc::clone(&config.view),
-            models,
+            view: Arc::clone(&config.view),
+            studio: Arc::clone(&config.studio),
             tools: meta::tool_infos(),
         }
     }
@@ -64,7 +63,10 @@ fn list_limit(limit: Option<u32>) -> Result<usize> {
 }
 
 /// Refuses a text that is empty or too long.
-fn check_text(field: &str, text: &str, chars_max: usize) -> Result<()> {
+///
+/// # Errors
+/// `invalid`, with the field.
+pub fn check_text(field: &str, text: &str, chars_max: usize) -> Result<()> {
     if text.is_empty() || text.chars().count() > chars_max {
         return Err(Error::invalid_field(
             field,

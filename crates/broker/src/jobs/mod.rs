@@ -519,7 +519,7 @@ mod tests {
             upload_bytes_max: 1,
             call_ms_max: 1,
             lines: crate::lines::LineSettings::default(),
-            studio: crate::config::StudioSettings::default(),
+            studio: Arc::new(crate::studio::NoStudio),
             sessions: crate::SessionSettings::in_dir(Utf8PathBuf::from("/nowhere")),
             containers: crate::ContainerSettings::default(),
         };

@@ -10,7 +10,7 @@ use ringback_proto::ids::JobId;
 use ringback_proto::principal::Level;
 use ringback_proto::record::JobState;
 use ringback_proto::request::*;
-use ringback_proto::{Certainty, ResponseEnvelope, ToolResponse};
+use ringback_proto::{Certainty, ErrorKind, ResponseEnvelope, ToolRequest, ToolResponse};
 
 async fn sleep_job(broker: &Broker, who: &Credential, milliseconds: u64) -> JobId {
     match reply(broker, call(who, JobSleepRequest { milliseconds })).await {
@@ -34,6 +34,27 @@ async fn a_sync_tool_answers_at_once() {
         fixture.broker.call(call(&local, PingRequest {})),
         Answer::Now(ResponseEnvelope::Success { response: ToolResponse::Pong(_) })
     ));
+}
+
+/// Rule: a broker that was started without music tools says so, now or as the end of a job.
+#[tokio::test]
+async fn a_broker_without_music_tools_says_so() {
+    let fixture = start().await;
+    let local = Credential::local();
+    let now = AbcValidateRequest { abc: "X:1".to_owned() };
+    let later = SoundfontInspectRequest { soundfont_hash: None, include_drum_map: false };
+    let job = OrpheusGenerateRequest::default();
+    let calls: [(&str, ToolRequest); 3] = [
+        ("abc_validate", now.into()),
+        ("soundfont_inspect", later.into()),
+        ("orpheus_generate", job.into()),
+    ];
+    for (name, request) in calls {
+        let error = result(&fixture.broker, &local, request).await.unwrap_err();
+        assert_eq!(error.code, ErrorKind::NotFound.as_str(), "{error:?}");
+        assert!(error.message.contains(name), "{error:?}");
+        assert_eq!(error.certainty, Certainty::NotStarted, "{error:?}");
+    }
 }
 
 #[tokio::test]
@@ -297,7 +318,7 @@ async fn a_token_sees_only_its_own_jobs_and_events() {
     let ToolResponse::TokenCreated(created) = created else { panic!("{created:?}") };
     let stranger = fixture.broker.authenticate(created.token.expose()).unwrap();
     for request in [
-        ringback_proto::ToolRequest::from(JobStatusRequest { job_id }),
+        ToolRequest::from(JobStatusRequest { job_id }),
         JobCancelRequest { job_id }.into(),
         JobPollRequest { job_ids: vec![job_id], timeout_ms: 0, mode: None }.into(),
     ] {

@@ -39,7 +39,7 @@ pub(crate) fn config(dir: &tempfile::TempDir) -> Config {
         upload_bytes_max: 1 << 20,
         call_ms_max: 3_600_000,
         lines: ringback_broker::LineSettings::default(),
-        studio: ringback_broker::StudioSettings::default(),
+        studio: Arc::new(ringback_broker::studio::NoStudio),
         containers: ringback_broker::ContainerSettings::default(),
         sessions: ringback_broker::SessionSettings::in_dir(root.join("run")),
     }

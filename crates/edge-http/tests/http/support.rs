@@ -182,7 +182,7 @@ async fn broker(dir: &std::path::Path, options: &Options) -> Broker {
         uploads_open_max: 4,
         upload_bytes_max: BLOB_BYTES_MAX,
         call_ms_max: 3_600_000,
-        studio: ringback_broker::StudioSettings::default(),
+        studio: Arc::new(ringback_broker::studio::NoStudio),
         containers: ringback_broker::ContainerSettings::default(),
         lines: LineSettings {
             client_call_ms_default: options.call_ms_default,

@@ -141,7 +141,7 @@ fn broker_config(dir: &tempfile::TempDir) -> Config {
         uploads_open_max: 4,
         upload_bytes_max: 1 << 20,
         call_ms_max: 3_600_000,
-        studio: ringback_broker::StudioSettings::default(),
+        studio: Arc::new(ringback_broker::studio::NoStudio),
         containers: ringback_broker::ContainerSettings::default(),
         lines: LineSettings::default(),
         sessions: sessions(dir),

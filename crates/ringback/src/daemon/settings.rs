@@ -10,7 +10,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use ringback_broker::{
     AgentCommand, ConfigView, Confinement, ContainerSettings, ImageSource, InsideProgram,
-    LineSettings, SandboxRules, SessionDoors, SessionSettings, StudioSettings,
+    LineSettings, SandboxRules, SessionDoors, SessionSettings,
 };
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
@@ -22,6 +22,7 @@ use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 use ringback_service::http::{LargerBodies, Patience};
 use ringback_service::{HttpConfig, HttpListener, OpenFiles, Tls};
+use ringback_studio_tools::Studio;
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
@@ -72,7 +73,7 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
             poll_grace_ms: config.caller_tools.pollGrace,
             ..LineSettings::default()
         },
-        studio: studio(config)?,
+        studio: Arc::new(studio(config)?),
         sessions: sessions(config)?,
         containers: containers(config)?,
     })
@@ -207,22 +208,22 @@ fn containers(config: &Config) -> Result<ContainerSettings, ConfigError> {
     })
 }
 
-/// Returns the settings of the music tools.
-fn studio(config: &Config) -> Result<StudioSettings, ConfigError> {
+/// Returns the music tools.
+fn studio(config: &Config) -> Result<Studio, ConfigError> {
     let studio = &config.studio;
     let font = |path: &PathBuf| utf8(config, "studio.soundfont", path);
     let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
-    Ok(StudioSettings {
+    Ok(Studio::new(ringback_studio_tools::Settings {
         soundfont: studio.soundfont.as_ref().map(font).transpose()?,
         render_seconds_max: seconds(studio.render_seconds_max),
         audio_seconds_max: seconds(studio.audio_seconds_max),
-        models: models(config),
+        services: services(config),
         traceparent: telemetry::traceparent,
-    })
+    }))
 }
 
 /// Returns the addresses of the music services.
-fn models(config: &Config) -> ringback_music_services::Settings {
+fn services(config: &Config) -> ringback_music_services::Settings {
     let endpoints = config.models.endpoints().into_iter();
     ringback_music_services::Settings {
         endpoints: endpoints.map(|(service, endpoint)| (service, endpoint.clone())).collect(),

@@ -9,8 +9,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_broker::{
     AgentCommand, Answer, Broker, Call, CallerStream, Clock, Config, ConfigView, Credential, Edge,
-    Entropy, Holding, LineCall, LineSettings, RelayDoor, SessionLimits, SessionSettings,
-    StudioSettings, ToParty,
+    Entropy, Holding, LineCall, LineSettings, RelayDoor, SessionLimits, SessionSettings, ToParty,
 };
 use ringback_edge_mcp::McpEdge;
 use ringback_edge_relay::RelayEdge;
@@ -261,7 +260,7 @@ fn broker_config(root: &Utf8Path) -> Config {
         uploads_open_max: 4,
         upload_bytes_max: 1 << 20,
         call_ms_max: 3_600_000,
-        studio: StudioSettings::default(),
+        studio: Arc::new(ringback_broker::studio::NoStudio),
         containers: ringback_broker::ContainerSettings::default(),
         lines: LineSettings::default(),
         sessions,

@@ -237,7 +237,7 @@ impl World {
             upload_bytes_max: 1 << 20,
             call_ms_max: 120_000,
             lines: ringback_broker::LineSettings::default(),
-            studio: ringback_broker::StudioSettings::default(),
+            studio: Arc::new(ringback_broker::studio::NoStudio),
             containers: ringback_broker::ContainerSettings::default(),
             sessions: ringback_broker::SessionSettings::in_dir(self.dir.join("run")),
         }

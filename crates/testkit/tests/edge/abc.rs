@@ -4,7 +4,8 @@ use ringback_proto::ErrorKind;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
 use ringback_studio::smf::{Event, Message, Sequence, TempoMap};
-use ringback_testkit::Daemon;
+
+use crate::support::with_music;
 
 const TUNE: &str = "X:1\nT:Scale\nM:4/4\nL:1/4\nQ:1/4=120\nK:D\n|:DEFG|ABcd:|\n";
 
@@ -27,7 +28,7 @@ fn to_midi(abc: &str) -> AbcToMidiRequest {
 /// REQ: `abc_validate`: invalid ABC is a success with `valid: false` and its errors.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_text_is_an_answer_with_places() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let request = AbcValidateRequest { abc: "hello world".to_owned() };
     let hello = client.call::<AbcValidate>(request).await.unwrap();
@@ -42,7 +43,7 @@ async fn a_wrong_text_is_an_answer_with_places() {
 /// REQ: `abc_parse` returns the structure.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_is_read_into_its_tunes() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let abc = format!("{TUNE}\nX:2\nT:Other\nK:Gm\nV:1\nG|\nV:2\nD|\n");
     let request = AbcParseRequest { abc, include_notes: true };
@@ -59,7 +60,7 @@ async fn a_text_is_read_into_its_tunes() {
 /// REQ: `abc_transpose` by semitones or to a key gives ABC that reads back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_is_transposed_by_semitones_or_to_a_key() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let ask = |semitones, target_key: Option<&str>| AbcTransposeRequest {
         abc: TUNE.to_owned(),
@@ -84,7 +85,7 @@ async fn a_text_is_transposed_by_semitones_or_to_a_key() {
 /// the same bytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tune_becomes_a_midi_artifact() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let made = client.call::<AbcToMidi>(to_midi(TUNE)).await.unwrap();
     assert_eq!((made.notes_count, made.duration_seconds), (16, 8.0));
@@ -120,7 +121,7 @@ fn notes(midi: &[u8]) -> (Vec<(u8, u8, u8)>, f64) {
 /// REQ: `abc_to_midi` with tempo, transpose, velocity, channel and accompaniment when asked, by a call.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_options_of_a_call_are_heard_in_its_midi() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let convert = async |request: AbcToMidiRequest| {
         let made = client.call::<AbcToMidi>(request).await.unwrap();
@@ -154,7 +155,7 @@ async fn the_options_of_a_call_are_heard_in_its_midi() {
 /// REQ: ABC past its limits is a typed error.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_past_a_limit_is_a_typed_error() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let long = AbcValidateRequest { abc: "C".repeat(300_000) };
     let error = client.call::<AbcValidate>(long).await.unwrap_err();

@@ -12,7 +12,7 @@ use ringback_proto::record::JobState;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
 use ringback_proto::value::Value;
-use ringback_testkit::{Daemon, within};
+use ringback_testkit::within;
 
 use crate::support::*;
 
@@ -60,7 +60,7 @@ async fn render(client: &Client, quarters: u32) -> MidiToWavRequest {
 /// REQ: `soundfont_inspect` and `soundfont_preset_inspect` describe a font.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_daemons_font_is_inspected() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let request = SoundfontInspectRequest { soundfont_hash: None, include_drum_map: true };
     let info = within("the font", client.call::<SoundfontInspect>(request)).await.unwrap();
@@ -82,7 +82,7 @@ async fn the_daemons_font_is_inspected() {
 /// REQ: an invalid font is a typed error with its place.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_font_or_no_midi_is_an_error_that_says_where() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let hash = store(&client, Bytes::from_static(b"RIFF\xff\xff\xff\xff"), "audio/sf2").await;
     let request = SoundfontInspectRequest { soundfont_hash: Some(hash), include_drum_map: false };
@@ -105,7 +105,7 @@ async fn what_is_no_font_or_no_midi_is_an_error_that_says_where() {
 /// labels, lineage and the same bytes each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_render_streams_its_sound_and_ends_as_an_artifact() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let request = render(&client, 4).await;
     let mut stream = client.stream::<MidiToWav>(request.clone()).unwrap();
@@ -152,7 +152,7 @@ async fn a_render_streams_its_sound_and_ends_as_an_artifact() {
 /// REQ: a render that is cancelled in the middle stops, and makes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_render_is_cancelled_in_the_middle() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let request = render(&client, 7000).await;
     let mut stream = client.stream::<MidiToWav>(request).unwrap();
@@ -179,7 +179,7 @@ async fn a_render_is_cancelled_in_the_middle() {
 /// Rule: a small file never makes a huge render: the limit prevents it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_render_past_the_limit_is_refused() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let request = render(&client, 2_000_000).await;
     let error = within("an error", client.call::<MidiToWav>(request)).await.unwrap_err();
@@ -205,7 +205,7 @@ fn clicks() -> Bytes {
 /// REQ: `beatthis_analyze` without a service uses the embedded method, and says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_beats_of_a_click_are_found() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let hash = store(&client, clicks(), "audio/wav").await;
     let request =
@@ -229,7 +229,7 @@ async fn the_beats_of_a_click_are_found() {
 /// when nothing is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sound_is_described_and_what_needs_a_model_is_named() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let hash = store(&client, clicks(), "audio/wav").await;
     let tasks = |tasks: &[&str]| ClapAnalyzeRequest {

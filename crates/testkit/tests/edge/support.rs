@@ -1,5 +1,7 @@
 //! Helpers for requests.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use ringback_client::{Client, Outcome};
 use ringback_proto::error::ToolError;
@@ -11,13 +13,20 @@ use ringback_proto::tool::tools::*;
 use ringback_proto::{
     CallOptions, Certainty, RequestEnvelope, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse,
 };
-use ringback_testkit::{Daemon, Hello, RawPeer, within};
+use ringback_studio_tools::{Settings, Studio};
+use ringback_testkit::{Daemon, Hello, Options, RawPeer, within};
 
 pub(crate) const WAIT: CallOptions =
     CallOptions { timing_hint: None, wait_ms: Some(30_000), deadline_ms: None, stream: false };
 
 pub(crate) const STREAM: CallOptions =
     CallOptions { timing_hint: None, wait_ms: None, deadline_ms: None, stream: true };
+
+/// Starts a daemon with the music tools.
+pub(crate) async fn with_music() -> Daemon {
+    let studio = Arc::new(Studio::new(Settings::default()));
+    Daemon::start_with(Options { studio, ..Options::default() }).await
+}
 
 /// Returns a Request frame with a random ID.
 pub(crate) fn request(tool: impl Into<ToolRequest>, options: CallOptions) -> Frame {

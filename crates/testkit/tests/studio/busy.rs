@@ -10,7 +10,7 @@ use ringback_proto::chunk::StreamChunk;
 use ringback_proto::ids::JobId;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
-use ringback_testkit::{Daemon, LIMIT, wait_for, within};
+use ringback_testkit::{LIMIT, wait_for, within};
 use tokio::task::JoinSet;
 
 use crate::support::*;
@@ -68,7 +68,7 @@ async fn follow(client: Client, request: MidiToWavRequest, renders: Arc<Renders>
 /// music, more wait for their turn, and calls are answered long before the first of them ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_answered_while_every_core_renders() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let request = an_hour(&client).await;
     let n_cores = std::thread::available_parallelism().unwrap().get();

@@ -225,7 +225,7 @@ async fn every_music_tool_is_called_over_hoot01_mcp_and_http() {
 /// REQ: a caller over HTTP that streams a render gets progress and its sound, then the artifact.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_render_streams_over_http() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let midi = store(&client, midi(), "audio/midi").await.to_string();
     let faces = Faces::start(&daemon).await;
@@ -245,7 +245,7 @@ async fn a_render_streams_over_http() {
 /// REQ: a long job is followed over MCP by its progress, and cancelled in the middle.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_render_is_followed_and_cancelled_over_mcp() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let long = TUNE.replace("Q:1/4=120", "Q:1/4=2");
     let faces = Faces::start(&daemon).await;
     let made = faces.by_mcp("abc_to_midi", &json!({"abc": long})).await;

@@ -9,8 +9,8 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use bytes::Bytes;
-use ringback_broker::StudioSettings;
 use ringback_music_services::{Endpoint, Service, Settings};
+use ringback_studio_tools::{Settings as StudioSettings, Studio};
 use ringback_testkit::Options;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -69,12 +69,17 @@ impl ModelService {
 
     /// Returns options for a daemon that uses this service for everything named.
     pub(crate) fn options(&self, services: &[Service]) -> Options {
+        let studio = Arc::new(Studio::new(self.settings(services)));
+        Options { studio, ..Options::default() }
+    }
+
+    /// Returns settings of the music tools that use this service for everything named.
+    pub(crate) fn settings(&self, services: &[Service]) -> StudioSettings {
         let endpoints: BTreeMap<_, _> =
             services.iter().map(|service| (*service, self.endpoint.clone())).collect();
         let patience = Some(Duration::from_secs(20));
-        let models = Settings { endpoints, patience, ..Settings::default() };
-        let studio = StudioSettings { models, ..StudioSettings::default() };
-        Options { studio, ..Options::default() }
+        let services = Settings { endpoints, patience, ..Settings::default() };
+        StudioSettings { services, ..StudioSettings::default() }
     }
 
     /// Returns the only request it got.

@@ -1,5 +1,7 @@
 //! Generated music over HOOT01: with services, and without.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use ringback_client::StreamItem;
@@ -11,7 +13,8 @@ use ringback_proto::tool::tools::*;
 use ringback_proto::value::Value;
 use ringback_proto::{Certainty, ErrorKind};
 use ringback_studio::smf::Sequence;
-use ringback_testkit::{Daemon, within};
+use ringback_studio_tools::{Settings, Studio};
+use ringback_testkit::{Daemon, Options, within};
 use serde_json::json;
 
 use crate::model_service::ModelService;
@@ -31,7 +34,7 @@ fn generate(seed: u64) -> OrpheusGenerateRequest {
 /// labelled as what it is; several results are variations of each other.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_service_the_embedded_model_composes_and_says_so() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let made = within("it", client.call::<OrpheusGenerate>(generate(7))).await.unwrap();
     assert!(made.backend.starts_with("embedded"), "{}", made.backend);
@@ -54,7 +57,7 @@ async fn without_a_service_the_embedded_model_composes_and_says_so() {
 /// REQ: `orpheus_generate_seeded`, `_continue`, `_bridge`, `_loops` and `_classify` without a service.
 #[tokio::test(flavor = "multi_thread")]
 async fn given_music_is_continued_bridged_looped_and_judged() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let hash = store(&client, midi(), "audio/midi").await;
     let (max_tokens, seed) = (Some(60), Some(1));
@@ -124,7 +127,7 @@ async fn given_music_is_continued_bridged_looped_and_judged() {
 /// REQ: what is out of range or no music is a typed error with its field.
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_told_by_its_field() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let wrong = [
         (OrpheusGenerateRequest { temperature: Some(2.5), ..generate(1) }, "temperature"),
@@ -173,7 +176,7 @@ async fn a_service_makes_notes() {
 /// REQ: the audio generators say which service is missing and how to configure it.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_service_there_is_no_sound_and_the_error_says_why() {
-    let daemon = Daemon::start().await;
+    let daemon = with_music().await;
     let client = daemon.admin().await;
     let request = MusicgenGenerateRequest::default();
     let error = within("it", client.call::<MusicgenGenerate>(request)).await.unwrap_err();
@@ -312,9 +315,10 @@ async fn services_analyse_sound() {
 async fn a_service_learns_the_trace() {
     const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let service = ModelService::answering(500, json!({})).await;
-    let mut options = service.options(&[Service::Yue]);
-    options.studio.traceparent = |_| Some(TRACE.to_owned());
-    let daemon = Daemon::start_with(options).await;
+    let traceparent = |_: &_| Some(TRACE.to_owned());
+    let settings = Settings { traceparent, ..service.settings(&[Service::Yue]) };
+    let studio = Arc::new(Studio::new(settings));
+    let daemon = Daemon::start_with(Options { studio, ..Options::default() }).await;
     let client = daemon.admin().await;
     within("it", client.call::<YueGenerate>(song())).await.unwrap_err();
     assert_eq!(*service.traces.lock().unwrap(), [TRACE]);

@@ -1,6 +1,7 @@
 //! Music to send, and helpers for requests.
 
 use std::io::Cursor;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use ringback_client::Client;
@@ -8,11 +9,18 @@ use ringback_proto::ids::{ArtifactId, BlobHash};
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
 use ringback_studio::render::{WavFormat, WavSink};
-use ringback_testkit::within;
+use ringback_studio_tools::{Settings, Studio};
+use ringback_testkit::{Daemon, Options, within};
 
 /// A tune of two lines.
 pub(crate) const TUNE: &str = "X:1\nT:Reel\nM:4/4\nL:1/8\nQ:1/4=120\nK:D\n\
     |:FAdA BAdA|FAdA BAFE|FAdA BAdB|AFEF D4:|\n";
+
+/// Starts a daemon with the music tools.
+pub(crate) async fn with_music() -> Daemon {
+    let studio = Arc::new(Studio::new(Settings::default()));
+    Daemon::start_with(Options { studio, ..Options::default() }).await
+}
 
 /// The tune as a MIDI file.
 pub(crate) fn midi() -> Bytes {

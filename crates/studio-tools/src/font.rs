@@ -2,50 +2,44 @@
 
 use std::io::Read;
 
+use ringback_broker::studio::{Content, internal};
 use ringback_proto::ids::BlobHash;
 use ringback_proto::request::{
     SoundfontDrumKey, SoundfontDrumMap, SoundfontInfoResponse, SoundfontInspectRequest,
     SoundfontPreset, SoundfontPresetInfoResponse, SoundfontPresetInspectRequest, SoundfontRegion,
 };
-use ringback_proto::tool::tools;
 use ringback_proto::{Error, Result};
 use ringback_studio::soundfont::{
     DrumKey, FONT_BYTES_MAX, Font, FontInfo, PresetId, Region, SEARCHED_DIRS, find,
 };
 
-use super::{failure, place, read_whole};
-use crate::handler::{Context, Handler};
-use crate::handlers::Native;
-use crate::handlers::cas::check_readable;
+use crate::context::compute;
+use crate::{Context, failure};
 
-impl Handler<tools::SoundfontInspect> for Native {
-    async fn handle(
-        ctx: Context,
-        request: SoundfontInspectRequest,
-    ) -> Result<SoundfontInfoResponse> {
-        let SoundfontInspectRequest { soundfont_hash, include_drum_map } = request;
-        with_font(&ctx, soundfont_hash, move |font| {
-            let maps = include_drum_map.then(|| font.drum_maps());
-            Ok(info_response(font.info(), maps))
-        })
-        .await
-    }
+pub(crate) async fn inspect(
+    ctx: Context,
+    request: SoundfontInspectRequest,
+) -> Result<SoundfontInfoResponse> {
+    let SoundfontInspectRequest { soundfont_hash, include_drum_map } = request;
+    with_font(&ctx, soundfont_hash, move |font| {
+        let maps = include_drum_map.then(|| font.drum_maps());
+        Ok(info_response(font.info(), maps))
+    })
+    .await
 }
 
-impl Handler<tools::SoundfontPresetInspect> for Native {
-    async fn handle(
-        ctx: Context,
-        request: SoundfontPresetInspectRequest,
-    ) -> Result<SoundfontPresetInfoResponse> {
-        let SoundfontPresetInspectRequest { soundfont_hash, bank, program } = request;
-        with_font(&ctx, soundfont_hash, move |font| {
-            let preset =
-                font.preset(PresetId { bank, program }).map_err(|error| failure::font(&error))?;
-            let regions = preset.regions.into_iter().map(region).collect();
-            Ok(SoundfontPresetInfoResponse { bank, program, name: preset.name, regions })
-        })
-        .await
-    }
+pub(crate) async fn inspect_preset(
+    ctx: Context,
+    request: SoundfontPresetInspectRequest,
+) -> Result<SoundfontPresetInfoResponse> {
+    let SoundfontPresetInspectRequest { soundfont_hash, bank, program } = request;
+    with_font(&ctx, soundfont_hash, move |font| {
+        let preset =
+            font.preset(PresetId { bank, program }).map_err(|error| failure::font(&error))?;
+        let regions = preset.regions.into_iter().map(region).collect();
+        Ok(SoundfontPresetInfoResponse { bank, program, name: preset.name, regions })
+    })
+    .await
 }
 
 async fn with_font<T: Send + 'static>(
@@ -53,29 +47,22 @@ async fn with_font<T: Send + 'static>(
     hash: Option<BlobHash>,
     look: impl FnOnce(&Font) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    check_font(ctx, hash).await?;
-    let place = place(ctx).await?;
-    let inside = ctx.clone();
-    ctx.blocking(move |_| {
-        let looked = look(&load(&inside, hash)?.0);
-        drop(place);
-        looked
-    })
-    .await
+    let named = named(ctx, hash).await?;
+    compute(ctx, move |ctx, _| look(&load(ctx, named)?.0)).await
 }
 
-/// Checks whether the caller may read the font it names.
-pub(super) async fn check_font(ctx: &Context, hash: Option<BlobHash>) -> Result<()> {
+/// Returns the font that the caller names, if it names one and may read it.
+pub(crate) async fn named(ctx: &Context, hash: Option<BlobHash>) -> Result<Option<Content>> {
     match hash {
-        Some(hash) => check_readable(ctx, hash).await.map(drop),
-        None => Ok(()),
+        Some(hash) => ctx.broker.content(hash).await.map(Some),
+        None => Ok(None),
     }
 }
 
 /// Returns the font that a caller names, or the daemon's own, and its display name.
-pub(super) fn load(ctx: &Context, hash: Option<BlobHash>) -> Result<(Font, String)> {
-    let (bytes, name) = match hash {
-        Some(hash) => (read_whole(ctx, hash, FONT_BYTES_MAX)?.to_vec(), hash.to_string()),
+pub(crate) fn load(ctx: &Context, named: Option<Content>) -> Result<(Font, String)> {
+    let (bytes, name) = match named {
+        Some(font) => (ctx.broker.read(font, FONT_BYTES_MAX)?.to_vec(), font.hash().to_string()),
         None => own_font(ctx)?,
     };
     let font = Font::read(&bytes).map_err(|error| failure::font(&error))?;
@@ -83,14 +70,14 @@ pub(super) fn load(ctx: &Context, hash: Option<BlobHash>) -> Result<(Font, Strin
 }
 
 fn own_font(ctx: &Context) -> Result<(Vec<u8>, String)> {
-    let configured = ctx.rooms.studio.settings.soundfont.as_deref();
+    let configured = ctx.studio.settings.soundfont.as_deref();
     let path = find(configured.map(AsRef::as_ref), &SEARCHED_DIRS)
         .map_err(|error| failure::find_font(&error))?;
     let mut bytes = Vec::new();
     // One byte more than allowed, so that a larger font is recognised.
     let read = std::fs::File::open(&path)
         .and_then(|file| file.take(FONT_BYTES_MAX + 1).read_to_end(&mut bytes));
-    read.map_err(crate::failure::internal)?;
+    read.map_err(internal)?;
     let name =
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     Ok((bytes, name))
@@ -146,7 +133,7 @@ fn region(region: Region) -> SoundfontRegion {
 }
 
 /// Refuses a value outside its range.
-pub(super) fn check_range(
+pub(crate) fn check_range(
     field: &str,
     value: f32,
     range: std::ops::RangeInclusive<f32>,

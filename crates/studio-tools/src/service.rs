@@ -7,40 +7,39 @@ use ringback_music_services::{Ask, Service, Told};
 use ringback_proto::{Result, StreamChunk};
 use tokio::sync::watch;
 
-use super::failure;
-use crate::handler::Context;
+use crate::{Context, failure};
 
 /// Calls a service. Its large texts are written and read on threads that may block.
-pub(super) async fn predict<P>(ctx: &Context, request: P) -> Result<P::Answer>
+pub(crate) async fn predict<P>(ctx: &Context, request: P) -> Result<P::Answer>
 where
     P: Predict<Answer: Send + 'static> + Send + 'static,
 {
     let service = request.service();
-    let job = ctx.job.as_ref().map(|job| job.id.to_string());
-    let body = ctx.blocking(move |_| Ok(encode(&request, job.as_deref()))).await?;
-    let studio = &ctx.rooms.studio;
+    let job = ctx.broker.job_id().map(|job| job.to_string());
+    let body = ctx.broker.blocking(move |_| Ok(encode(&request, job.as_deref()))).await?;
+    let studio = &ctx.studio;
     // Only the newest report is kept: it includes all that an older one did.
     let (sender, mut told) = watch::channel(None);
     let tell = move |what: Told| {
         sender.send_replace(Some(what));
     };
     let traceparent = (studio.settings.traceparent)(&tracing::Span::current());
-    let asked = studio.models.ask(Ask { service, body, traceparent, tell: &tell });
+    let asked = studio.services.ask(Ask { service, body, traceparent, tell: &tell });
     tokio::pin!(asked);
     let answer = loop {
         tokio::select! {
             biased;
-            answer = &mut asked => break answer.map_err(|error| failure::model(&error))?,
+            answer = &mut asked => break answer.map_err(|error| failure::ask(&error))?,
             Ok(()) = told.changed() => {
                 let what = *told.borrow_and_update();
                 if let Some(what) = what {
-                    ctx.send(progress(service, what)).await;
+                    ctx.broker.send(progress(service, what)).await;
                 }
             }
         }
     };
-    let read = move || decode::<P>(service, &answer).map_err(|error| failure::model(&error));
-    ctx.blocking(move |_| read()).await
+    let read = move || decode::<P>(service, &answer).map_err(|error| failure::ask(&error));
+    ctx.broker.blocking(move |_| read()).await
 }
 
 /// The progress of a service is unknown; the time it has worked is known.
@@ -56,6 +55,6 @@ fn progress(service: Service, told: Told) -> StreamChunk {
 }
 
 /// Returns the name of a service in answers.
-pub(super) fn backend(service: Service) -> String {
+pub(crate) fn backend(service: Service) -> String {
     format!("service: {service}")
 }

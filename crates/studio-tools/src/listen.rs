@@ -13,9 +13,9 @@ use ringback_proto::request::{BeatsAnalyzedResponse, ClapAnalyzedResponse, Label
 use ringback_studio::analysis::Sound;
 use ringback_studio::render::{WavFormat, WavSink};
 
-use super::service::{backend, predict};
-use super::{compute, failure};
-use crate::handler::Context;
+use crate::context::compute;
+use crate::service::{backend, predict};
+use crate::{Context, failure};
 
 /// The longest piece that the beat service analyses in one request.
 const PIECE_SECONDS: f64 = 30.0;
@@ -25,7 +25,7 @@ const OVERLAP_SECONDS: f64 = 6.0;
 const DESCRIBED_SECONDS: f64 = 120.0;
 
 /// Finds the beats of a sound, piece by piece.
-pub(super) async fn beats(
+pub(crate) async fn beats(
     ctx: &Context,
     sound: Sound,
     include_frames: bool,
@@ -48,7 +48,7 @@ pub(super) async fn beats(
 }
 
 /// Describes two sounds with what the service returns.
-pub(super) async fn describe(
+pub(crate) async fn describe(
     ctx: &Context,
     sound: Sound,
     other: Option<Sound>,

@@ -1,15 +1,13 @@
 //! `midi_to_wav`.
 
-use std::fs::File;
-use std::io::{BufWriter, Seek, SeekFrom};
+use std::io::{BufWriter, Seek};
 
 use bytes::Bytes;
-use ringback_blobs::Stored;
+use ringback_broker::studio::{Content, Stored};
 use ringback_proto::data::Data;
 use ringback_proto::request::{
     ArtifactsCreatedResponse, MadeArtifact, MidiToWavRequest, SampleFormat,
 };
-use ringback_proto::tool::tools;
 use ringback_proto::value::Value;
 use ringback_proto::{Result, StreamChunk};
 use ringback_studio::render::{
@@ -19,13 +17,9 @@ use ringback_studio::render::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::font::{check_font, check_range, load};
-use super::{failure, keep, map, place, read_whole};
-use crate::failure::{internal, write_blob};
-use crate::handler::{Context, Handler};
-use crate::handlers::Native;
-use crate::handlers::artifact::check_lineage;
-use crate::handlers::cas::check_readable;
+use crate::context::{keep, map, place};
+use crate::font::check_range;
+use crate::{Context, failure, font};
 
 /// The pieces of sound between the synthesiser and the caller's stream: enough that neither waits
 /// for the other's scheduling, few enough that a slow reader slows the render.
@@ -41,7 +35,9 @@ const BACKEND: &str = "embedded: rustysynth";
 
 /// The input of the rendering thread.
 struct Work {
-    request: MidiToWavRequest,
+    midi: Content,
+    /// The daemon's own if `None`.
+    font: Option<Content>,
     settings: RenderSettings,
     format: FileFormat,
 }
@@ -53,46 +49,43 @@ struct Done {
     font_name: String,
 }
 
-impl Handler<tools::MidiToWav> for Native {
-    async fn handle(
-        ctx: Context,
-        mut request: MidiToWavRequest,
-    ) -> Result<ArtifactsCreatedResponse> {
-        let lineage = request.take_lineage();
-        check_lineage(&ctx, &lineage).await?;
-        check_readable(&ctx, request.input_hash).await?;
-        check_font(&ctx, request.soundfont_hash).await?;
-        let work = work(request)?;
-        let (variation_set_id, settings) = (lineage.variation_set_id, work.settings);
-        let format = work.format;
-        let input_hash = work.request.input_hash;
-        let Done { stored, rendered, font_name } = run(&ctx, work).await?;
-        let metadata = map([
-            ("duration_seconds", Value::Float(rendered.seconds)),
-            ("tail_seconds", Value::Float(rendered.tail_seconds)),
-            ("sample_rate", Value::Int(settings.sample_rate.into())),
-            ("channels", Value::Int(CHANNELS.into())),
-            ("peak", Value::Float(rendered.peak.into())),
-            ("clipped_samples", Value::Int(i64::try_from(rendered.n_clipped).unwrap_or(i64::MAX))),
-            ("input_hash", Value::Text(input_hash.to_string())),
-            ("soundfont", Value::Text(font_name)),
-        ]);
-        let kind = format!("format:{}", format.extension());
-        let labels = ["type:audio", &kind, "source:midi", "tool:midi_to_wav"];
-        let content_hash = stored.hash;
-        let artifact_id = keep(&ctx, stored, lineage, &labels, metadata).await?;
-        let made = MadeArtifact {
-            artifact_id,
-            content_hash,
-            mime_type: format.mime_type().to_owned(),
-            duration_seconds: Some(rendered.seconds),
-        };
-        let backend = BACKEND.to_owned();
-        Ok(ArtifactsCreatedResponse { artifacts: vec![made], variation_set_id, backend })
-    }
+pub(crate) async fn to_wav(
+    ctx: Context,
+    mut request: MidiToWavRequest,
+) -> Result<ArtifactsCreatedResponse> {
+    let lineage = request.take_lineage();
+    ctx.broker.check_lineage(&lineage).await?;
+    let midi = ctx.broker.content(request.input_hash).await?;
+    let font = font::named(&ctx, request.soundfont_hash).await?;
+    let (settings, format) = wanted(&request)?;
+    let variation_set_id = lineage.variation_set_id;
+    let work = Work { midi, font, settings, format };
+    let Done { stored, rendered, font_name } = run(&ctx, work).await?;
+    let metadata = map([
+        ("duration_seconds", Value::Float(rendered.seconds)),
+        ("tail_seconds", Value::Float(rendered.tail_seconds)),
+        ("sample_rate", Value::Int(settings.sample_rate.into())),
+        ("channels", Value::Int(CHANNELS.into())),
+        ("peak", Value::Float(rendered.peak.into())),
+        ("clipped_samples", Value::Int(i64::try_from(rendered.n_clipped).unwrap_or(i64::MAX))),
+        ("input_hash", Value::Text(midi.hash().to_string())),
+        ("soundfont", Value::Text(font_name)),
+    ]);
+    let kind = format!("format:{}", format.extension());
+    let labels = ["type:audio", &kind, "source:midi", "tool:midi_to_wav"];
+    let content_hash = stored.hash;
+    let artifact_id = keep(&ctx, stored, lineage, &labels, metadata).await?;
+    let made = MadeArtifact {
+        artifact_id,
+        content_hash,
+        mime_type: format.mime_type().to_owned(),
+        duration_seconds: Some(rendered.seconds),
+    };
+    let backend = BACKEND.to_owned();
+    Ok(ArtifactsCreatedResponse { artifacts: vec![made], variation_set_id, backend })
 }
 
-fn work(request: MidiToWavRequest) -> Result<Work> {
+fn wanted(request: &MidiToWavRequest) -> Result<(RenderSettings, FileFormat)> {
     let default = RenderSettings::default();
     let settings = RenderSettings {
         sample_rate: request.sample_rate.unwrap_or(default.sample_rate),
@@ -107,7 +100,7 @@ fn work(request: MidiToWavRequest) -> Result<Work> {
         SampleFormat::Flac16 => FileFormat::Flac16,
         SampleFormat::Flac24 => FileFormat::Flac24,
     };
-    Ok(Work { request, settings, format })
+    Ok((settings, format))
 }
 
 /// Renders on a thread of its own, and passes on what it sends.
@@ -115,7 +108,7 @@ async fn run(ctx: &Context, work: Work) -> Result<Done> {
     let place = place(ctx).await?;
     let (sender, mut chunks) = mpsc::channel(PIECES_MAX);
     let inside = ctx.clone();
-    let rendering = ctx.blocking(move |stop| {
+    let rendering = ctx.broker.blocking(move |stop| {
         let done = render_to_blob(&inside, &work, &sender, stop);
         drop(place);
         done
@@ -124,7 +117,7 @@ async fn run(ctx: &Context, work: Work) -> Result<Done> {
     loop {
         tokio::select! {
             biased;
-            Some(chunk) = chunks.recv() => ctx.send(chunk).await,
+            Some(chunk) = chunks.recv() => ctx.broker.send(chunk).await,
             done = &mut rendering => return done,
         }
     }
@@ -136,14 +129,14 @@ fn render_to_blob(
     chunks: &mpsc::Sender<StreamChunk>,
     stop: &CancellationToken,
 ) -> Result<Done> {
-    let Work { request, settings, format } = work;
-    let midi = read_whole(ctx, request.input_hash, MIDI_BYTES_MAX as u64)?;
+    let Work { midi, font, settings, format } = work;
+    let midi = ctx.broker.read(*midi, MIDI_BYTES_MAX as u64)?;
     let score = Score::read(&midi).map_err(|error| failure::score(&error))?;
-    let (font, font_name) = load(ctx, request.soundfont_hash)?;
+    let (font, font_name) = font::load(ctx, *font)?;
     // The header of a sound file contains its length, which only the end of the tail decides.
-    let mut file = tempfile::tempfile_in(&ctx.rooms.kernel.config.data_dir).map_err(internal)?;
+    let mut file = ctx.broker.temporary_file()?;
     let limits = RenderLimits {
-        seconds_max: ctx.rooms.studio.settings.render_seconds_max.into(),
+        seconds_max: ctx.studio.settings.render_seconds_max.into(),
         ..RenderLimits::default()
     };
     let sample_rate = settings.sample_rate;
@@ -152,15 +145,7 @@ fn render_to_blob(
     let mut sink = Sink { file: &mut written, chunks, stop, sample_rate };
     let rendered = render(&score, &font, *settings, limits, &mut sink).map_err(failure::render)?;
     written.finish().map_err(failure::sink)?;
-    Ok(Done { stored: store(ctx, file, format.mime_type())?, rendered, font_name })
-}
-
-fn store(ctx: &Context, mut file: File, mime_type: &str) -> Result<Stored> {
-    file.seek(SeekFrom::Start(0)).map_err(internal)?;
-    let mut writer = ctx.rooms.kernel.blobs.writer();
-    let path = camino::Utf8Path::new("the render");
-    while writer.read_piece(&mut file, path).map_err(write_blob)? > 0 {}
-    writer.finish(mime_type).map_err(write_blob)
+    Ok(Done { stored: ctx.broker.store_file(file, format.mime_type())?, rendered, font_name })
 }
 
 /// Writes to the file, and to the listeners.

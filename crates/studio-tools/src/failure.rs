@@ -1,5 +1,6 @@
 //! Converts the studio's failures to the one error type.
 
+use ringback_broker::studio::internal;
 use ringback_music_services::{AskError, Service};
 use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_studio::audio::DecodeError;
@@ -8,9 +9,7 @@ use ringback_studio::render::{RenderError, ScoreError, SinkError};
 use ringback_studio::smf::ReadError;
 use ringback_studio::soundfont::{FindFontError, FontError};
 
-use crate::failure::internal;
-
-pub(super) fn find_font(error: &FindFontError) -> Error {
+pub(crate) fn find_font(error: &FindFontError) -> Error {
     match error {
         FindFontError::NotThere { .. } | FindFontError::None { .. } => {
             Error::new(ErrorKind::NotFound, error.to_string())
@@ -18,7 +17,7 @@ pub(super) fn find_font(error: &FindFontError) -> Error {
     }
 }
 
-pub(super) fn font(error: &FontError) -> Error {
+pub(crate) fn font(error: &FontError) -> Error {
     match error {
         FontError::TooLarge { .. } => Error::new(ErrorKind::TooLarge, error.to_string()),
         FontError::NoPreset { .. } => Error::new(ErrorKind::NotFound, error.to_string()),
@@ -28,7 +27,7 @@ pub(super) fn font(error: &FontError) -> Error {
     }
 }
 
-pub(super) fn score(error: &ScoreError) -> Error {
+pub(crate) fn score(error: &ScoreError) -> Error {
     match error {
         ScoreError::TooLarge { .. } => Error::new(ErrorKind::TooLarge, error.to_string()),
         ScoreError::Malformed { .. } | ScoreError::Format2 => {
@@ -37,7 +36,7 @@ pub(super) fn score(error: &ScoreError) -> Error {
     }
 }
 
-pub(super) fn render(error: RenderError) -> Error {
+pub(crate) fn render(error: RenderError) -> Error {
     match error {
         RenderError::TooLong { .. } => Error::new(
             ErrorKind::TooLarge,
@@ -49,14 +48,14 @@ pub(super) fn render(error: RenderError) -> Error {
     }
 }
 
-pub(super) fn sink(error: SinkError) -> Error {
+pub(crate) fn sink(error: SinkError) -> Error {
     match error {
         SinkError::Stopped => Error::cancelled("the render was stopped"),
         SinkError::Failed(error) => internal(error).with_certainty(Certainty::Ran),
     }
 }
 
-pub(super) fn decode(field: &str, error: &DecodeError) -> Error {
+pub(crate) fn decode(field: &str, error: &DecodeError) -> Error {
     match error {
         DecodeError::TooLong { .. } | DecodeError::TooManyChannels { .. } => {
             Error::new(ErrorKind::TooLarge, error.to_string())
@@ -68,7 +67,7 @@ pub(super) fn decode(field: &str, error: &DecodeError) -> Error {
     }
 }
 
-pub(super) fn piece(field: &str, error: &PieceError) -> Error {
+pub(crate) fn piece(field: &str, error: &PieceError) -> Error {
     match error {
         PieceError::Read(ReadError::TooLarge { .. } | ReadError::TooManyEvents { .. }) => {
             Error::new(ErrorKind::TooLarge, error.to_string())
@@ -81,7 +80,7 @@ pub(super) fn piece(field: &str, error: &PieceError) -> Error {
 }
 
 /// Converts the failure of a music service; the error says whether it ran.
-pub(super) fn model(error: &AskError) -> Error {
+pub(crate) fn ask(error: &AskError) -> Error {
     let (kind, certainty) = match error {
         AskError::NotConfigured { .. } => (ErrorKind::ToolFailed, Certainty::NotStarted),
         AskError::Unreachable { .. } => (ErrorKind::Gone, Certainty::NotStarted),
@@ -101,6 +100,6 @@ pub(super) fn model(error: &AskError) -> Error {
 }
 
 /// Reports an answer of a service that is malformed.
-pub(super) fn malformed(service: Service, reason: String) -> Error {
-    model(&AskError::Malformed { service, reason })
+pub(crate) fn malformed(service: Service, reason: String) -> Error {
+    ask(&AskError::Malformed { service, reason })
 }

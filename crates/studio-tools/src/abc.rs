@@ -1,13 +1,10 @@
 //! Tunes in ABC notation: `abc_*`.
 
-use bytes::Bytes;
-use ringback_blobs::{Info, Stored};
 use ringback_proto::request::{
     AbcConvertedResponse, AbcNote, AbcParseRequest, AbcParsedResponse, AbcProblem,
     AbcToMidiRequest, AbcTransposeRequest, AbcTransposedResponse, AbcTune, AbcValidateRequest,
     AbcValidatedResponse,
 };
-use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Result};
 use ringback_studio::abc::{
     self, Diagnostic, LimitError, Options, Parsed, Performance, PlayError, Target,
@@ -15,11 +12,7 @@ use ringback_studio::abc::{
 use ringback_studio::smf::{Sequence, Timing};
 use serde::Serialize;
 
-use super::Native;
-use super::artifact::{check_lineage, create};
-use super::cas::uploaded;
-use crate::failure;
-use crate::handler::{Context, Handler, SyncContext, SyncHandler};
+use crate::Context;
 
 /// The longest text of a tool: a `Sync` tool answers immediately, so its text is bounded in time
 /// too.
@@ -41,108 +34,99 @@ const TEMPOS: std::ops::RangeInclusive<u16> = 1..=2000;
 /// The furthest transposition.
 const SEMITONES_MAX: i8 = 60;
 
-impl SyncHandler<tools::AbcParse> for Native {
-    fn handle(_: &SyncContext<'_>, request: AbcParseRequest) -> Result<AbcParsedResponse> {
-        let parsed = parse(&request.abc, abc::parse)?;
-        let tunes: Vec<AbcTune> =
-            (0..parsed.book.tunes.len()).filter_map(|idx| tune(&parsed, idx, &request)).collect();
-        let first = tunes.first().cloned();
-        let first = first.as_ref();
-        Ok(AbcParsedResponse {
-            valid: parsed.is_valid(),
-            title: first.and_then(|tune| tune.title.clone()),
-            key: first.and_then(|tune| tune.key.clone()),
-            meter: first.and_then(|tune| tune.meter.clone()),
-            tempo: first.and_then(|tune| tune.tempo),
-            notes_count: tunes.iter().map(|tune| tune.notes_count).sum(),
-            errors: problems(parsed.errors()),
-            tunes,
-        })
-    }
+pub(crate) fn describe(request: AbcParseRequest) -> Result<AbcParsedResponse> {
+    let AbcParseRequest { abc, include_notes } = request;
+    let parsed = parse(&abc, abc::parse)?;
+    let tunes: Vec<AbcTune> =
+        (0..parsed.book.tunes.len()).filter_map(|idx| tune(&parsed, idx, include_notes)).collect();
+    let first = tunes.first().cloned();
+    let first = first.as_ref();
+    Ok(AbcParsedResponse {
+        valid: parsed.is_valid(),
+        title: first.and_then(|tune| tune.title.clone()),
+        key: first.and_then(|tune| tune.key.clone()),
+        meter: first.and_then(|tune| tune.meter.clone()),
+        tempo: first.and_then(|tune| tune.tempo),
+        notes_count: tunes.iter().map(|tune| tune.notes_count).sum(),
+        errors: problems(parsed.errors()),
+        tunes,
+    })
 }
 
-impl SyncHandler<tools::AbcValidate> for Native {
-    fn handle(_: &SyncContext<'_>, request: AbcValidateRequest) -> Result<AbcValidatedResponse> {
-        let parsed = parse(&request.abc, abc::validate)?;
-        Ok(AbcValidatedResponse {
-            valid: parsed.is_valid(),
-            errors: problems(parsed.errors()),
-            warnings: problems(parsed.warnings()),
-        })
-    }
+pub(crate) fn validate(request: AbcValidateRequest) -> Result<AbcValidatedResponse> {
+    let AbcValidateRequest { abc } = request;
+    let parsed = parse(&abc, abc::validate)?;
+    Ok(AbcValidatedResponse {
+        valid: parsed.is_valid(),
+        errors: problems(parsed.errors()),
+        warnings: problems(parsed.warnings()),
+    })
 }
 
-impl SyncHandler<tools::AbcTranspose> for Native {
-    fn handle(_: &SyncContext<'_>, request: AbcTransposeRequest) -> Result<AbcTransposedResponse> {
-        let AbcTransposeRequest { abc, semitones, target_key } = request;
-        let (target, field) = match (semitones, target_key) {
-            (Some(semitones), None) => (Target::Semitones(semitones.into()), "semitones"),
-            (None, Some(key)) => (Target::Key(key), "target_key"),
-            (None, None) | (Some(_), Some(_)) => {
-                let message = "give either `semitones` or `target_key`";
-                return Err(Error::invalid_field("semitones", message));
-            }
-        };
-        let parsed = parse(&abc, abc::parse)?;
-        if !parsed.is_valid() {
-            let errors = problems(parsed.errors());
-            return Ok(AbcTransposedResponse {
-                valid: false,
-                abc,
-                original_key: None,
-                new_key: None,
-                semitones: 0,
-                errors,
-            });
+pub(crate) fn transpose(request: AbcTransposeRequest) -> Result<AbcTransposedResponse> {
+    let AbcTransposeRequest { abc, semitones, target_key } = request;
+    let (target, field) = match (semitones, target_key) {
+        (Some(semitones), None) => (Target::Semitones(semitones.into()), "semitones"),
+        (None, Some(key)) => (Target::Key(key), "target_key"),
+        (None, None) | (Some(_), Some(_)) => {
+            let message = "give either `semitones` or `target_key`";
+            return Err(Error::invalid_field("semitones", message));
         }
-        let transposed = abc::transpose(&parsed.book, &target)
-            .map_err(|error| Error::invalid_field(field, error.to_string()))?;
-        Ok(AbcTransposedResponse {
-            valid: true,
-            abc: abc::print(&transposed.book),
-            original_key: transposed.original_key,
-            new_key: transposed.new_key,
-            semitones: i8::try_from(transposed.semitones).unwrap_or_default(),
-            errors: Vec::new(),
-        })
+    };
+    let parsed = parse(&abc, abc::parse)?;
+    if !parsed.is_valid() {
+        let errors = problems(parsed.errors());
+        return Ok(AbcTransposedResponse {
+            valid: false,
+            abc,
+            original_key: None,
+            new_key: None,
+            semitones: 0,
+            errors,
+        });
     }
+    let transposed = abc::transpose(&parsed.book, &target)
+        .map_err(|error| Error::invalid_field(field, error.to_string()))?;
+    Ok(AbcTransposedResponse {
+        valid: true,
+        abc: abc::print(&transposed.book),
+        original_key: transposed.original_key,
+        new_key: transposed.new_key,
+        semitones: i8::try_from(transposed.semitones).unwrap_or_default(),
+        errors: Vec::new(),
+    })
 }
 
-impl Handler<tools::AbcToMidi> for Native {
-    async fn handle(ctx: Context, mut request: AbcToMidiRequest) -> Result<AbcConvertedResponse> {
-        let options = options(&request)?;
-        let mut lineage = request.take_lineage();
-        lineage.tags.extend(TAGS.iter().map(|tag| (*tag).to_owned()));
-        lineage.creator.get_or_insert_with(|| CREATOR.to_owned());
-        let AbcToMidiRequest { abc, tune, .. } = request;
-        check_lineage(&ctx, &lineage).await?;
-        let rooms = ctx.rooms.clone();
-        let converted = ctx.blocking(move |_| {
-            let Converted { midi, warnings, seconds, n_notes, info } =
-                convert(&abc, tune, &options)?;
-            let put = |bytes: &[u8], mime| rooms.kernel.blobs.put(bytes, mime);
-            let text = put(abc.as_bytes(), ABC_TYPE).map_err(failure::write_blob)?;
-            let midi = put(&midi, MIDI_TYPE).map_err(failure::write_blob)?;
-            Ok((text, midi, warnings, seconds, n_notes, info))
-        });
-        let (text, midi, warnings, duration_seconds, notes_count, midi_info) = converted.await?;
-        let metadata =
-            Metadata { abc_hash: text.hash.to_string(), duration_seconds, notes_count, midi_info };
-        let metadata = rmp_serde::to_vec_named(&metadata).map_err(failure::internal)?;
-        let records = vec![uploaded(&ctx, &text, ABC_TYPE), uploaded(&ctx, &midi, MIDI_TYPE)];
-        let Stored { hash, size, mime_type, .. } = midi;
-        let info = Info { size, mime_type };
-        let metadata = Some(Bytes::from(metadata));
-        let created = create(&ctx, hash, info, lineage, metadata, records).await?;
-        Ok(AbcConvertedResponse {
-            artifact_id: created.artifact_id,
-            content_hash: created.content_hash,
-            abc_hash: text.hash,
-            duration_seconds,
-            notes_count,
-            warnings,
-        })
-    }
+pub(crate) async fn to_midi(
+    ctx: Context,
+    mut request: AbcToMidiRequest,
+) -> Result<AbcConvertedResponse> {
+    let options = options(&request)?;
+    let mut lineage = request.take_lineage();
+    lineage.tags.extend(TAGS.iter().map(|tag| (*tag).to_owned()));
+    lineage.creator.get_or_insert_with(|| CREATOR.to_owned());
+    let AbcToMidiRequest { abc, tune, .. } = request;
+    ctx.broker.check_lineage(&lineage).await?;
+    let broker = ctx.broker.clone();
+    let converted = ctx.broker.blocking(move |_| {
+        let Converted { midi, warnings, seconds, n_notes, info } = convert(&abc, tune, &options)?;
+        let text = broker.store(abc.as_bytes(), ABC_TYPE)?;
+        let midi = broker.store(&midi, MIDI_TYPE)?;
+        Ok((text, midi, warnings, seconds, n_notes, info))
+    });
+    let (text, midi, warnings, duration_seconds, notes_count, midi_info) = converted.await?;
+    let metadata =
+        Metadata { abc_hash: text.hash.to_string(), duration_seconds, notes_count, midi_info };
+    let abc_hash = text.hash;
+    let created = ctx.broker.create_artifact(midi, &[text], lineage, &metadata).await?;
+    Ok(AbcConvertedResponse {
+        artifact_id: created.artifact_id,
+        content_hash: created.content_hash,
+        abc_hash,
+        duration_seconds,
+        notes_count,
+        warnings,
+    })
 }
 
 /// Returns the metadata of the artifact.
@@ -254,10 +238,9 @@ fn midi_info(sequence: &Sequence) -> MidiInfo {
     MidiInfo { tracks, ticks_per_quarter, duration_ticks }
 }
 
-fn tune(parsed: &Parsed, index: usize, request: &AbcParseRequest) -> Option<AbcTune> {
+fn tune(parsed: &Parsed, index: usize, include_notes: bool) -> Option<AbcTune> {
     let summary = abc::summary(&parsed.book, index)?;
-    let notes = request
-        .include_notes
+    let notes = include_notes
         .then(|| abc::perform(&parsed.book, index, &Options::default()).ok())
         .flatten()
         .map(|performance| notes(&performance));

@@ -3,14 +3,13 @@
 
 use std::io::{Read, Seek};
 
-use camino::Utf8Path;
+use ringback_broker::studio::{Content, internal};
 use ringback_music_services::Service;
 use ringback_proto::ids::{ArtifactId, BlobHash};
 use ringback_proto::request::{
     BeatsAnalyzedResponse, BeatthisAnalyzeRequest, ClapAnalyzeRequest, ClapAnalyzedResponse,
     Lineage, SoundFeatures,
 };
-use ringback_proto::tool::tools;
 use ringback_proto::value::Value;
 use ringback_proto::{Error, ErrorKind, Result, StreamChunk};
 use ringback_studio::analysis::{
@@ -20,12 +19,8 @@ use ringback_studio::audio::DecodeLimits;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{compute, failure, keep, listen, map};
-use crate::failure::{internal, read_blob, rooted, write_blob};
-use crate::handler::{Context, Handler};
-use crate::handlers::Native;
-use crate::handlers::artifact::check_lineage;
-use crate::handlers::cas::check_readable;
+use crate::context::{compute, keep, map};
+use crate::{Context, failure, listen};
 
 /// The MIME type of a stored analysis.
 const MSGPACK: &str = "application/vnd.msgpack";
@@ -35,73 +30,70 @@ const TASKS: [&str; 3] = ["embeddings", "features", "similarity"];
 /// The tasks that need a trained model.
 const MODEL_TASKS: [&str; 3] = ["genre", "mood", "zero_shot"];
 
-impl Handler<tools::BeatthisAnalyze> for Native {
-    async fn handle(
-        ctx: Context,
-        request: BeatthisAnalyzeRequest,
-    ) -> Result<BeatsAnalyzedResponse> {
-        let BeatthisAnalyzeRequest { audio_hash, audio_path, include_frames } = request;
-        let source = match (audio_hash, audio_path) {
-            (Some(hash), None) => Source::Blob("audio_hash", hash),
-            (None, Some(path)) => Source::Path(path),
-            (Some(_), Some(_)) | (None, None) => {
-                let message = "give either `audio_hash` or `audio_path`";
-                return Err(Error::invalid_field("audio_hash", message));
-            }
-        };
-        source.check(&ctx).await?;
-        say(&ctx, 0.0, "decoding and analysing").await;
-        let mut response = if has_service(&ctx, Service::Beatthis) {
-            let sound = compute(&ctx, move |ctx, stop| source.read(ctx, stop)).await?;
-            listen::beats(&ctx, sound, include_frames).await?
-        } else {
-            compute(&ctx, move |ctx, stop| {
-                let sound = source.read(ctx, stop)?;
-                Ok(embedded_beats(&sound, include_frames))
-            })
-            .await?
-        };
-        let lineage = Lineage {
-            tags: vec![format!("bpm:{:.0}", response.estimated_bpm)],
-            creator: Some("agent_beatthis".to_owned()),
-            parent_id: None,
-            variation_set_id: None,
-        };
-        let about = ("beatthis_analyze", response.backend.clone(), audio_hash);
-        let id = keep_analysis(&ctx, &response, lineage, about).await?;
-        response.artifact_id = Some(id);
-        Ok(response)
-    }
+pub(crate) async fn beats(
+    ctx: Context,
+    request: BeatthisAnalyzeRequest,
+) -> Result<BeatsAnalyzedResponse> {
+    let BeatthisAnalyzeRequest { audio_hash, audio_path, include_frames } = request;
+    let source = match (audio_hash, audio_path) {
+        (Some(hash), None) => Source::Content("audio_hash", ctx.broker.content(hash).await?),
+        (None, Some(path)) => Source::Path(path),
+        (Some(_), Some(_)) | (None, None) => {
+            let message = "give either `audio_hash` or `audio_path`";
+            return Err(Error::invalid_field("audio_hash", message));
+        }
+    };
+    say(&ctx, 0.0, "decoding and analysing").await;
+    let mut response = if has_service(&ctx, Service::Beatthis) {
+        let sound = compute(&ctx, move |ctx, stop| source.read(ctx, stop)).await?;
+        listen::beats(&ctx, sound, include_frames).await?
+    } else {
+        compute(&ctx, move |ctx, stop| {
+            let sound = source.read(ctx, stop)?;
+            Ok(embedded_beats(&sound, include_frames))
+        })
+        .await?
+    };
+    let lineage = Lineage {
+        tags: vec![format!("bpm:{:.0}", response.estimated_bpm)],
+        creator: Some("agent_beatthis".to_owned()),
+        parent_id: None,
+        variation_set_id: None,
+    };
+    let about = ("beatthis_analyze", response.backend.clone(), audio_hash);
+    let id = keep_analysis(&ctx, &response, lineage, about).await?;
+    response.artifact_id = Some(id);
+    Ok(response)
 }
 
-impl Handler<tools::ClapAnalyze> for Native {
-    async fn handle(ctx: Context, request: ClapAnalyzeRequest) -> Result<ClapAnalyzedResponse> {
-        let by_service = has_service(&ctx, Service::Clap);
-        let asked = Asked::of(&request, by_service)?;
-        let ClapAnalyzeRequest { audio_hash, audio_b_hash, creator, parent_id, .. } = request;
-        let lineage = Lineage { creator, parent_id, ..Lineage::default() };
-        check_lineage(&ctx, &lineage).await?;
-        let source = Source::Blob("audio_hash", audio_hash);
-        let other = audio_b_hash.map(|hash| Source::Blob("audio_b_hash", hash));
-        for source in std::iter::once(&source).chain(&other) {
-            source.check(&ctx).await?;
-        }
-        say(&ctx, 0.0, "decoding and analysing").await;
-        let mut response = if by_service {
-            described(&ctx, source, other, asked, request.text_candidates).await?
-        } else {
-            compute(&ctx, move |ctx, stop| measured(ctx, stop, &source, other.as_ref(), asked))
-                .await?
-        };
-        let about = ("clap_analyze", response.backend.clone(), Some(audio_hash));
-        let id = keep_analysis(&ctx, &response, lineage, about).await?;
-        response.artifact_id = Some(id);
-        Ok(response)
-    }
+pub(crate) async fn describe(
+    ctx: Context,
+    request: ClapAnalyzeRequest,
+) -> Result<ClapAnalyzedResponse> {
+    let by_service = has_service(&ctx, Service::Clap);
+    let asked = Asked::of(&request, by_service)?;
+    let ClapAnalyzeRequest { audio_hash, audio_b_hash, creator, parent_id, .. } = request;
+    let lineage = Lineage { creator, parent_id, ..Lineage::default() };
+    ctx.broker.check_lineage(&lineage).await?;
+    let source = Source::Content("audio_hash", ctx.broker.content(audio_hash).await?);
+    let other = match audio_b_hash {
+        Some(hash) => Some(Source::Content("audio_b_hash", ctx.broker.content(hash).await?)),
+        None => None,
+    };
+    say(&ctx, 0.0, "decoding and analysing").await;
+    let mut response = if by_service {
+        described(&ctx, source, other, asked, request.text_candidates).await?
+    } else {
+        compute(&ctx, move |ctx, stop| measured(ctx, stop, &source, other.as_ref(), asked)).await?
+    };
+    let about = ("clap_analyze", response.backend.clone(), Some(audio_hash));
+    let id = keep_analysis(&ctx, &response, lineage, about).await?;
+    response.artifact_id = Some(id);
+    Ok(response)
 }
 
 fn has_service(ctx: &Context, service: Service) -> bool {
-    ctx.rooms.studio.models.endpoint(service).is_some()
+    ctx.studio.services.endpoint(service).is_some()
 }
 
 fn embedded_beats(sound: &Sound, include_frames: bool) -> BeatsAnalyzedResponse {
@@ -236,28 +228,15 @@ impl Asked {
 
 /// The source of a sound: content with the field that names it, or a file of this machine.
 enum Source {
-    Blob(&'static str, BlobHash),
+    Content(&'static str, Content),
     Path(String),
 }
 
 impl Source {
-    async fn check(&self, ctx: &Context) -> Result<()> {
-        match self {
-            Self::Blob(_, hash) => check_readable(ctx, *hash).await.map(drop),
-            Self::Path(_) => Ok(()),
-        }
-    }
-
     fn read(&self, ctx: &Context, stop: &CancellationToken) -> Result<Sound> {
         match self {
-            Self::Blob(field, hash) => {
-                let blob = ctx.rooms.kernel.blobs.open_blob(*hash).map_err(read_blob)?;
-                decode(ctx, field, blob, stop)
-            }
-            Self::Path(path) => {
-                let file = ctx.rooms.kernel.roots.open_file(Utf8Path::new(path));
-                decode(ctx, "audio_path", file.map_err(|error| rooted(&error))?, stop)
-            }
+            Self::Content(field, content) => decode(ctx, field, ctx.broker.open(*content)?, stop),
+            Self::Path(path) => decode(ctx, "audio_path", ctx.broker.open_file(path)?, stop),
         }
     }
 
@@ -275,7 +254,7 @@ fn decode(
     stop: &CancellationToken,
 ) -> Result<Sound> {
     let limits = DecodeLimits {
-        seconds_max: ctx.rooms.studio.settings.audio_seconds_max.into(),
+        seconds_max: ctx.studio.settings.audio_seconds_max.into(),
         ..DecodeLimits::default()
     };
     Sound::read(file, limits, &|| !stop.is_cancelled())
@@ -283,7 +262,7 @@ fn decode(
 }
 
 async fn say(ctx: &Context, percent: f32, message: &str) {
-    ctx.send(StreamChunk::Progress { percent, message: message.to_owned() }).await;
+    ctx.broker.send(StreamChunk::Progress { percent, message: message.to_owned() }).await;
 }
 
 /// Stores an analysis as content and makes an artifact of it. `about` is the tool, the backend and
@@ -296,8 +275,8 @@ async fn keep_analysis<T: Serialize>(
 ) -> Result<ArtifactId> {
     let (tool, backend, input) = about;
     let bytes = rmp_serde::to_vec_named(analysis).map_err(internal)?;
-    let blobs = ctx.rooms.kernel.blobs.clone();
-    let stored = ctx.blocking(move |_| blobs.put(&bytes, MSGPACK).map_err(write_blob)).await?;
+    let broker = ctx.broker.clone();
+    let stored = ctx.broker.blocking(move |_| broker.store(&bytes, MSGPACK)).await?;
     let input = input.map_or(Value::Null, |hash| Value::Text(hash.to_string()));
     let metadata = map([("input_hash", input), ("backend", Value::Text(backend))]);
     let labels = ["type:analysis", &format!("tool:{tool}")];

@@ -1,6 +1,7 @@
 //! `orpheus_*`: by the music services where configured, else by the embedded model.
 
 use bytes::Bytes;
+use ringback_broker::studio::check_text;
 use ringback_music_services::Service;
 use ringback_music_services::predict::{
     Base64, BridgePredict, ClassifyPredict, LoopsPredict, OrpheusPredict, Sampling, Variations,
@@ -11,20 +12,15 @@ use ringback_proto::request::{
     OrpheusClassifiedResponse, OrpheusClassifyRequest, OrpheusContinueRequest,
     OrpheusGenerateRequest, OrpheusGenerateSeededRequest, OrpheusLoopsRequest,
 };
-use ringback_proto::tool::tools;
 use ringback_proto::value::Value;
 use ringback_proto::{Error, Result, StreamChunk};
 use ringback_studio::compose::{self, Piece, Settings, Task, judge};
 use ringback_studio::smf::{BYTES_MAX, Sequence};
 
-use super::font::check_range;
-use super::service::{backend, predict};
-use super::{compute, failure, keep, map, read_whole};
-use crate::failure::write_blob;
-use crate::handler::{Context, Handler};
-use crate::handlers::Native;
-use crate::handlers::artifact::check_lineage;
-use crate::handlers::cas::check_readable;
+use crate::context::{compute, keep, map};
+use crate::font::check_range;
+use crate::service::{backend, predict};
+use crate::{Context, failure};
 
 const MIDI: &str = "audio/midi";
 /// About how many tokens a model needs per note: onset, duration, pitch.
@@ -80,79 +76,74 @@ struct Made {
     is_embedded: bool,
 }
 
-/// Defines a handler: the kind of music that the request wants, and the fields that it lacks.
+/// Defines a tool: the kind of music that its request wants, and the fields that the request lacks.
 macro_rules! orpheus {
-    ($tool:ident, $Request:ident, $name:literal, |$request:ident| $what:expr, {
+    ($function:ident, $Request:ident, $name:literal, |$request:ident| $what:expr, {
         $($field:ident: $value:expr,)*
     }) => {
-        impl Handler<tools::$tool> for Native {
-            async fn handle(
-                ctx: Context,
-                mut $request: $Request,
-            ) -> Result<ArtifactsCreatedResponse> {
-                let lineage = $request.take_lineage();
-                let what = $what;
-                let asked = Asked {
-                    max_tokens: $request.max_tokens,
-                    temperature: $request.temperature,
-                    top_p: $request.top_p,
-                    seed: $request.seed,
-                    $($field: $value,)*
-                };
-                orpheus(&ctx, $name, what, asked, lineage).await
-            }
+        pub(crate) async fn $function(
+            ctx: Context,
+            mut $request: $Request,
+        ) -> Result<ArtifactsCreatedResponse> {
+            let lineage = $request.take_lineage();
+            let what = $what;
+            let asked = Asked {
+                max_tokens: $request.max_tokens,
+                temperature: $request.temperature,
+                top_p: $request.top_p,
+                seed: $request.seed,
+                $($field: $value,)*
+            };
+            orpheus(&ctx, $name, what, asked, lineage).await
         }
     };
 }
 
-orpheus!(OrpheusGenerate, OrpheusGenerateRequest, "orpheus_generate", |request| What::New, {
+orpheus!(generate, OrpheusGenerateRequest, "orpheus_generate", |request| What::New, {
     num_variations: request.num_variations,
     model: request.model,
 });
-orpheus!(OrpheusGenerateSeeded, OrpheusGenerateSeededRequest, "orpheus_generate_seeded", |request| What::Seeded(request.seed_hash), {
+orpheus!(generate_seeded, OrpheusGenerateSeededRequest, "orpheus_generate_seeded", |request| What::Seeded(request.seed_hash), {
     num_variations: request.num_variations,
     model: request.model,
 });
-orpheus!(OrpheusContinue, OrpheusContinueRequest, "orpheus_continue", |request| What::Continue(request.input_hash), {
+orpheus!(go_on, OrpheusContinueRequest, "orpheus_continue", |request| What::Continue(request.input_hash), {
     num_variations: request.num_variations,
     model: request.model,
 });
-orpheus!(OrpheusBridge, OrpheusBridgeRequest, "orpheus_bridge", |request| What::Bridge(request.section_a_hash, request.section_b_hash), {
+orpheus!(bridge, OrpheusBridgeRequest, "orpheus_bridge", |request| What::Bridge(request.section_a_hash, request.section_b_hash), {
     num_variations: None,
     model: request.model,
 });
-orpheus!(OrpheusLoops, OrpheusLoopsRequest, "orpheus_loops", |request| What::Loop(request.seed_hash), {
+orpheus!(loops, OrpheusLoopsRequest, "orpheus_loops", |request| What::Loop(request.seed_hash), {
     num_variations: request.num_variations,
     model: None,
 });
 
-impl Handler<tools::OrpheusClassify> for Native {
-    async fn handle(
-        ctx: Context,
-        request: OrpheusClassifyRequest,
-    ) -> Result<OrpheusClassifiedResponse> {
-        check_readable(&ctx, request.midi_hash).await?;
-        let field = "midi_hash";
-        let file = read(&ctx, field, request.midi_hash).await?;
-        let service = Service::OrpheusClassifier;
-        let (labels, backend) = if ctx.rooms.studio.models.endpoint(service).is_some() {
-            let found = predict(&ctx, ClassifyPredict { midi_input: Base64(file) }).await?;
-            let found = found.classification;
-            let human = if found.is_human { found.confidence } else { 1.0 - found.confidence };
-            (("human", human, "ai"), backend(service))
-        } else {
-            let judged = compute(&ctx, move |_, _| Ok(judge(&piece(field, &file)?)));
-            let performed = judged.await?.performed as f32;
-            (("performed", performed, "programmed"), compose::BACKEND.to_owned())
-        };
-        let (label, confidence, opposite) = labels;
-        let classification =
-            |label: &str, confidence| Classification { label: label.to_owned(), confidence };
-        let mut classifications =
-            vec![classification(label, confidence), classification(opposite, 1.0 - confidence)];
-        classifications.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
-        Ok(OrpheusClassifiedResponse { classifications, backend })
-    }
+pub(crate) async fn classify(
+    ctx: Context,
+    request: OrpheusClassifyRequest,
+) -> Result<OrpheusClassifiedResponse> {
+    let field = "midi_hash";
+    let file = read(&ctx, field, request.midi_hash).await?;
+    let service = Service::OrpheusClassifier;
+    let (labels, backend) = if ctx.studio.services.endpoint(service).is_some() {
+        let found = predict(&ctx, ClassifyPredict { midi_input: Base64(file) }).await?;
+        let found = found.classification;
+        let human = if found.is_human { found.confidence } else { 1.0 - found.confidence };
+        (("human", human, "ai"), backend(service))
+    } else {
+        let judged = compute(&ctx, move |_, _| Ok(judge(&piece(field, &file)?)));
+        let performed = judged.await?.performed as f32;
+        (("performed", performed, "programmed"), compose::BACKEND.to_owned())
+    };
+    let (label, confidence, opposite) = labels;
+    let classification =
+        |label: &str, confidence| Classification { label: label.to_owned(), confidence };
+    let mut classifications =
+        vec![classification(label, confidence), classification(opposite, 1.0 - confidence)];
+    classifications.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    Ok(OrpheusClassifiedResponse { classifications, backend })
 }
 
 async fn orpheus(
@@ -163,13 +154,12 @@ async fn orpheus(
     lineage: Lineage,
 ) -> Result<ArtifactsCreatedResponse> {
     let how = how(asked)?;
-    check_lineage(ctx, &lineage).await?;
+    ctx.broker.check_lineage(&lineage).await?;
     let mut sources = Vec::new();
     for (field, hash) in what.sources() {
-        check_readable(ctx, hash).await?;
         sources.push((field, read(ctx, field, hash).await?));
     }
-    let made = if ctx.rooms.studio.models.endpoint(what.service()).is_some() {
+    let made = if ctx.studio.services.endpoint(what.service()).is_some() {
         by_service(ctx, what, &how, sources).await?
     } else {
         embedded(ctx, what, &how, sources).await?
@@ -188,7 +178,7 @@ fn how(asked: Asked) -> Result<How> {
         check_range(field, value, range).map(|()| value)
     };
     if let Some(model) = &asked.model {
-        crate::handlers::check_text("model", model, MODEL_CHARS_MAX)?;
+        check_text("model", model, MODEL_CHARS_MAX)?;
     }
     Ok(How {
         max_tokens: count("max_tokens", asked.max_tokens, TOKENS, TOKENS_MAX)?,
@@ -224,8 +214,9 @@ impl What {
 }
 
 async fn read(ctx: &Context, field: &'static str, hash: BlobHash) -> Result<Bytes> {
-    let inside = ctx.clone();
-    let file = ctx.blocking(move |_| read_whole(&inside, hash, BYTES_MAX as u64)).await?;
+    let content = ctx.broker.content(hash).await?;
+    let broker = ctx.broker.clone();
+    let file = ctx.broker.blocking(move |_| broker.read(content, BYTES_MAX as u64)).await?;
     if file.starts_with(b"MThd") {
         return Ok(file);
     }
@@ -286,7 +277,7 @@ async fn embedded(
     sources: Vec<(&'static str, Bytes)>,
 ) -> Result<Made> {
     // A generated seed stays below 2^53, so that JSON can represent it.
-    let drawn = || u64::from_le_bytes(ctx.rooms.kernel.entropy.bytes()) >> 11;
+    let drawn = || u64::from_le_bytes(ctx.broker.random_bytes()) >> 11;
     let seed = how.seed.unwrap_or_else(drawn);
     let settings = Settings {
         n_notes: (how.max_tokens / TOKENS_PER_NOTE).max(1) as usize,
@@ -302,7 +293,7 @@ async fn embedded(
     for index in 0..how.n_variations {
         let percent = index as f32 / how.n_variations as f32 * 100.0;
         let message = format!("composing {} of {}", index + 1, how.n_variations);
-        ctx.send(StreamChunk::Progress { percent, message }).await;
+        ctx.broker.send(StreamChunk::Progress { percent, message }).await;
         let settings = Settings { seed: seed.wrapping_add(index.into()), ..settings };
         let pieces = std::sync::Arc::clone(&pieces);
         let composed = compute(ctx, move |_, stop| {
@@ -339,7 +330,7 @@ async fn keep_all(
 ) -> Result<ArtifactsCreatedResponse> {
     let Made { files, backend, seed, is_embedded } = made;
     if files.len() > 1 && lineage.variation_set_id.is_none() {
-        let id = VariationSetId::from_random(ctx.rooms.kernel.entropy.bytes());
+        let id = VariationSetId::from_random(ctx.broker.random_bytes());
         lineage.variation_set_id = Some(id);
     }
     let maker = if is_embedded { "embedded_model" } else { "agent_orpheus" };
@@ -348,11 +339,10 @@ async fn keep_all(
     let (tool_label, service) = (format!("tool:{tool}"), what.service());
     let mut artifacts = Vec::new();
     for (index, file) in files.into_iter().enumerate() {
-        let blobs = ctx.rooms.kernel.blobs.clone();
-        let (stored, seconds, n_notes) = compute(ctx, move |_, _| {
+        let (stored, seconds, n_notes) = compute(ctx, move |ctx, _| {
             let sequence = Sequence::read(&file)
                 .map_err(|error| failure::malformed(service, error.to_string()))?;
-            let stored = blobs.put(&file, MIDI).map_err(write_blob)?;
+            let stored = ctx.broker.store(&file, MIDI)?;
             Ok((stored, sequence.seconds(), sequence.n_notes()))
         })
         .await?;

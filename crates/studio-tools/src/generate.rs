@@ -3,23 +3,20 @@
 use std::io::Cursor;
 
 use bytes::Bytes;
+use ringback_broker::studio::check_text;
 use ringback_music_services::Service;
 use ringback_music_services::predict::{Audio, MusicgenPredict, YuePredict};
 use ringback_proto::request::{
     ArtifactsCreatedResponse, Lineage, MadeArtifact, MusicgenGenerateRequest, YueGenerateRequest,
 };
-use ringback_proto::tool::tools;
 use ringback_proto::value::Value;
 use ringback_proto::{Error, Result};
 use ringback_studio::audio::{DecodeLimits, decode};
 
-use super::font::check_range;
-use super::service::{backend, predict};
-use super::{compute, failure, keep, map};
-use crate::failure::write_blob;
-use crate::handler::{Context, Handler};
-use crate::handlers::artifact::check_lineage;
-use crate::handlers::{Native, check_text};
+use crate::context::{compute, keep, map};
+use crate::font::check_range;
+use crate::service::{backend, predict};
+use crate::{Context, failure};
 
 /// The most characters of a description and of lyrics.
 const TEXT_CHARS_MAX: usize = 20_000;
@@ -30,60 +27,56 @@ const TEMPERATURES: std::ops::RangeInclusive<f32> = 0.0..=2.0;
 const PROBABILITIES: std::ops::RangeInclusive<f32> = 0.0..=1.0;
 const GUIDANCES: std::ops::RangeInclusive<f32> = 0.0..=20.0;
 
-impl Handler<tools::MusicgenGenerate> for Native {
-    async fn handle(
-        ctx: Context,
-        mut request: MusicgenGenerateRequest,
-    ) -> Result<ArtifactsCreatedResponse> {
-        let lineage = request.take_lineage();
-        let asked = MusicgenPredict {
-            prompt: request.prompt.unwrap_or_default(),
-            duration: request.duration.unwrap_or(10.0),
-            temperature: request.temperature.unwrap_or(1.0),
-            top_k: request.top_k.unwrap_or(250),
-            top_p: request.top_p.unwrap_or(0.9),
-            guidance_scale: request.guidance_scale.unwrap_or(3.0),
-            do_sample: request.do_sample.unwrap_or(true),
-        };
-        if !asked.prompt.is_empty() {
-            check_text("prompt", &asked.prompt, TEXT_CHARS_MAX)?;
-        }
-        check_range("duration", asked.duration, SECONDS)?;
-        check_range("temperature", asked.temperature, TEMPERATURES)?;
-        check_range("top_p", asked.top_p, PROBABILITIES)?;
-        check_range("guidance_scale", asked.guidance_scale, GUIDANCES)?;
-        check_lineage(&ctx, &lineage).await?;
-        let about = vec![("prompt", Value::Text(asked.prompt.clone()))];
-        let audio = predict(&ctx, asked).await?;
-        keep_sound(&ctx, Service::Musicgen, audio, about, lineage).await
+pub(crate) async fn musicgen(
+    ctx: Context,
+    mut request: MusicgenGenerateRequest,
+) -> Result<ArtifactsCreatedResponse> {
+    let lineage = request.take_lineage();
+    let asked = MusicgenPredict {
+        prompt: request.prompt.unwrap_or_default(),
+        duration: request.duration.unwrap_or(10.0),
+        temperature: request.temperature.unwrap_or(1.0),
+        top_k: request.top_k.unwrap_or(250),
+        top_p: request.top_p.unwrap_or(0.9),
+        guidance_scale: request.guidance_scale.unwrap_or(3.0),
+        do_sample: request.do_sample.unwrap_or(true),
+    };
+    if !asked.prompt.is_empty() {
+        check_text("prompt", &asked.prompt, TEXT_CHARS_MAX)?;
     }
+    check_range("duration", asked.duration, SECONDS)?;
+    check_range("temperature", asked.temperature, TEMPERATURES)?;
+    check_range("top_p", asked.top_p, PROBABILITIES)?;
+    check_range("guidance_scale", asked.guidance_scale, GUIDANCES)?;
+    ctx.broker.check_lineage(&lineage).await?;
+    let about = vec![("prompt", Value::Text(asked.prompt.clone()))];
+    let audio = predict(&ctx, asked).await?;
+    keep_sound(&ctx, Service::Musicgen, audio, about, lineage).await
 }
 
-impl Handler<tools::YueGenerate> for Native {
-    async fn handle(
-        ctx: Context,
-        mut request: YueGenerateRequest,
-    ) -> Result<ArtifactsCreatedResponse> {
-        let mut lineage = request.take_lineage();
-        check_text("lyrics", &request.lyrics, TEXT_CHARS_MAX)?;
-        let genre = request.genre.unwrap_or_else(|| "Pop".to_owned());
-        check_text("genre", &genre, GENRE_CHARS_MAX)?;
-        let asked = YuePredict {
-            lyrics: request.lyrics,
-            genre,
-            max_new_tokens: request.max_new_tokens.unwrap_or(3000),
-            run_n_segments: request.run_n_segments.unwrap_or(2),
-            seed: request.seed.unwrap_or(42),
-        };
-        check_lineage(&ctx, &lineage).await?;
-        lineage.tags.push("has:vocals".to_owned());
-        let about = vec![
-            ("lyrics", Value::Text(asked.lyrics.clone())),
-            ("genre", Value::Text(asked.genre.clone())),
-        ];
-        let audio = predict(&ctx, asked).await?;
-        keep_sound(&ctx, Service::Yue, audio, about, lineage).await
-    }
+pub(crate) async fn yue(
+    ctx: Context,
+    mut request: YueGenerateRequest,
+) -> Result<ArtifactsCreatedResponse> {
+    let mut lineage = request.take_lineage();
+    check_text("lyrics", &request.lyrics, TEXT_CHARS_MAX)?;
+    let genre = request.genre.unwrap_or_else(|| "Pop".to_owned());
+    check_text("genre", &genre, GENRE_CHARS_MAX)?;
+    let asked = YuePredict {
+        lyrics: request.lyrics,
+        genre,
+        max_new_tokens: request.max_new_tokens.unwrap_or(3000),
+        run_n_segments: request.run_n_segments.unwrap_or(2),
+        seed: request.seed.unwrap_or(42),
+    };
+    ctx.broker.check_lineage(&lineage).await?;
+    lineage.tags.push("has:vocals".to_owned());
+    let about = vec![
+        ("lyrics", Value::Text(asked.lyrics.clone())),
+        ("genre", Value::Text(asked.genre.clone())),
+    ];
+    let audio = predict(&ctx, asked).await?;
+    keep_sound(&ctx, Service::Yue, audio, about, lineage).await
 }
 
 /// Makes an artifact of a service's sound, if it is valid.
@@ -105,12 +98,12 @@ async fn keep_sound(
             return Err(failure::malformed(service, reason));
         }
     };
-    let (blobs, file) = (ctx.rooms.kernel.blobs.clone(), audio.audio_base64.0);
-    let seconds_max = ctx.rooms.studio.settings.audio_seconds_max.into();
-    let (stored, seconds, sample_rate) = compute(ctx, move |_, stop| {
+    let file = audio.audio_base64.0;
+    let seconds_max = ctx.studio.settings.audio_seconds_max.into();
+    let (stored, seconds, sample_rate) = compute(ctx, move |ctx, stop| {
         let (seconds, sample_rate) =
             heard(service, file.clone(), seconds_max, &|| !stop.is_cancelled())?;
-        Ok((blobs.put(&file, mime_type).map_err(write_blob)?, seconds, sample_rate))
+        Ok((ctx.broker.store(&file, mime_type)?, seconds, sample_rate))
     })
     .await?;
     let backend = backend(service);
