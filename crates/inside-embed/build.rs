@@ -9,13 +9,17 @@ use std::process::Command;
 const PACKAGE: &str = "ringback-inside";
 const PROFILE: &str = "inside";
 /// The sources of the program; other changes do not rebuild it.
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 10] = [
     "Cargo.lock",
     "Cargo.toml",
     "crates/inside/Cargo.toml",
     "crates/inside/src",
+    "crates/mcp-bridge/Cargo.toml",
+    "crates/mcp-bridge/src",
     "crates/mcp-wire/Cargo.toml",
     "crates/mcp-wire/src",
+    "crates/sse/Cargo.toml",
+    "crates/sse/src",
 ];
 /// Variables that the outer cargo sets for its own compiler: the inner one has other flags, and no
 /// lints.

@@ -13,7 +13,6 @@
 //! Main types:
 //!
 //! * [`McpEdge`]: serves the routes, sweeps MCP sessions, announces changed lists.
-//! * [`stdio::serve`]: the same on standard input and output, through a daemon.
 //! * [`Config`], [`Door`], [`SessionLimits`]: its configuration.
 //!
 //! Invariants:
@@ -44,7 +43,6 @@ mod post;
 mod reach;
 mod respond;
 mod state;
-pub mod stdio;
 mod tools;
 
 pub use config::{Config, Door, SessionLimits};

@@ -40,8 +40,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 pub use forward::{Forward, forward};
-pub use hyper::Uri;
 pub use options::{Key, Options, Parsed, Target, UsageError};
+pub use ringback_mcp_bridge::Uri;
 pub use shell::run;
 pub use wait::wait;
 

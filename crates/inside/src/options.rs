@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 
-use hyper::Uri;
+use ringback_mcp_bridge::Uri;
 
 use crate::Forward;
 

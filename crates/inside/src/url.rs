@@ -5,15 +5,13 @@
 mod http;
 mod news;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use hyper::Uri;
+use ringback_mcp_bridge::{Running, Uri};
 use ringback_mcp_wire::{Line, Object, RawValue};
 use serde::Serialize;
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
 
 use self::http::{Failed, Http};
 use crate::lines::LineReader;
@@ -42,14 +40,6 @@ struct Call {
     progress: bool,
 }
 
-/// The running requests.
-#[derive(Debug, Default)]
-struct UnderWay {
-    tasks: JoinSet<Option<u64>>,
-    /// Dropping a call's stream cancels it.
-    calls: HashMap<u64, AbortHandle>,
-}
-
 impl Remote {
     pub(crate) fn new(
         uri: Uri,
@@ -70,13 +60,13 @@ impl Remote {
         let mut reader = LineReader::new(reader);
         let mut outbox = Outbox::default();
         let (lines, mut queue) = mpsc::channel(LINES_MAX);
-        let mut under_way = UnderWay::default();
-        under_way.tasks.spawn(news::follow(Arc::clone(&http), lines.clone()));
+        let mut running = Running::default();
+        running.start(None, news::follow(Arc::clone(&http), lines.clone()));
         loop {
             tokio::select! {
                 filled = reader.fill() => {
                     while let Some(line) = reader.pop() {
-                        under_way.on_line(&line, &http, &lines);
+                        on_line(&line, &mut running, &http, &lines);
                     }
                     if !filled.is_ok_and(|is_more| is_more) {
                         return;
@@ -88,32 +78,27 @@ impl Remote {
                         return;
                     }
                 }
-                Some(ended) = under_way.tasks.join_next() => under_way.on_ended(ended.ok().flatten()),
+                Some(()) = running.ended() => {}
             }
         }
     }
 }
 
-impl UnderWay {
-    fn on_line(&mut self, line: &Line<'_>, http: &Arc<Http>, lines: &mpsc::Sender<String>) {
-        let Line::Whole(line) = line else { return };
-        match Call::decode(line) {
-            Some(call) => {
-                let asked = call.asked;
-                let handle = self.tasks.spawn(call.run(Arc::clone(http), lines.clone()));
-                self.calls.insert(asked, handle);
+/// Starts the call of a line, or cancels the one that it names.
+fn on_line(
+    line: &Line<'_>,
+    running: &mut Running<u64>,
+    http: &Arc<Http>,
+    lines: &mpsc::Sender<String>,
+) {
+    let Line::Whole(line) = line else { return };
+    match Call::decode(line) {
+        Some(call) => running.start(Some(call.asked), call.run(Arc::clone(http), lines.clone())),
+        None => {
+            // One that has ended meanwhile needs no cancel.
+            if let Some(asked) = cancelled(line) {
+                running.cancel(&asked);
             }
-            None => {
-                if let Some(call) = cancelled(line).and_then(|asked| self.calls.remove(&asked)) {
-                    call.abort();
-                }
-            }
-        }
-    }
-
-    fn on_ended(&mut self, asked: Option<u64>) {
-        if let Some(asked) = asked {
-            self.calls.remove(&asked);
         }
     }
 }
@@ -131,14 +116,13 @@ impl Call {
         })
     }
 
-    async fn run(self, http: Arc<Http>, lines: mpsc::Sender<String>) -> Option<u64> {
+    async fn run(self, http: Arc<Http>, lines: mpsc::Sender<String>) {
         let line = match http.call(&self, &lines).await {
             Ok(line) => line,
             Err(failed) => failed.line(Some(self.asked)),
         };
         // The other half may be gone, and then no one waits.
         drop(lines.send(line).await);
-        Some(self.asked)
     }
 }
 

@@ -12,6 +12,7 @@
 //! * [`Fault`]: a JSON-RPC error, with its HTTP status.
 //! * [`outgoing`]: results and notifications, stamped as the era requires.
 //! * [`relay`]: a result from elsewhere, passed on.
+//! * [`header`]: text as the value of an HTTP header.
 //! * [`names`]: names that every client accepts, unique in a list.
 //!
 //! Invariants:
@@ -24,6 +25,7 @@
 mod compact;
 pub mod elicitation;
 mod fault;
+pub mod header;
 mod id;
 mod limits;
 mod lines;

@@ -15,10 +15,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-service", &[]),
     ("ringback-studio", &[]),
     ("ringback-music-services", &[]),
+    ("ringback-sse", &[]),
     ("ringback-core", &["ringback-proto"]),
     ("ringback-store", &["ringback-proto"]),
     ("ringback-blobs", &["ringback-proto"]),
-    ("ringback-client", &["ringback-proto"]),
+    ("ringback-client", &["ringback-proto", "ringback-sse"]),
     (
         "ringback-broker",
         &[
@@ -37,7 +38,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-edge-hoot", &["ringback-proto", "ringback-broker"]),
     ("ringback-edge-http", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-mcp-wire", &[]),
-    ("ringback-inside", &["ringback-mcp-wire"]),
+    ("ringback-mcp-bridge", &["ringback-mcp-wire", "ringback-sse"]),
+    ("ringback-inside", &["ringback-mcp-bridge", "ringback-mcp-wire"]),
     ("ringback-inside-embed", &[]),
     ("ringback-agents", &["ringback-mcp-wire"]),
     ("ringback-edge-mcp", &["ringback-proto", "ringback-broker", "ringback-mcp-wire"]),
@@ -57,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-edge-mcp",
             "ringback-edge-relay",
             "ringback-egress",
+            "ringback-mcp-bridge",
             "ringback-mcp-wire",
             "ringback-client",
             "ringback-studio",
@@ -103,7 +106,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     // The benchmarks measure the daemon against the library alone.
     ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
     ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-bench"]),
-    // The client holds lines over HTTP; `inside` reaches a session at a URL, `egress` a model.
+    // The client holds lines over HTTP; `mcp-bridge` reaches an MCP server, `egress` a model.
     ("hyper", HTTP_SPEAKERS),
     ("hyper-util", HTTP_SPEAKERS),
     // Music and sound take long to compile, and little of the daemon needs them.
@@ -122,11 +125,10 @@ const STUDIO: &[&str] = &["ringback-studio"];
 const HTTP_SPEAKERS: &[&str] = &[
     "ringback-service",
     "ringback-edge-http",
-    "ringback-edge-mcp",
+    "ringback-mcp-bridge",
     "ringback-client",
     "ringback-bench",
     "ringback-music-services",
-    "ringback-inside",
     "ringback-egress",
 ];
 
@@ -134,7 +136,7 @@ const HTTP_SPEAKERS: &[&str] = &[
 const BANS: &[(&str, &[&str])] = &[
     // `proto` needs it for payloads that pass through with their text kept.
     ("serde_json", &["ringback-core", "ringback-store", "ringback-blobs"]),
-    ("tokio", &["ringback-proto", "ringback-core", "ringback-mcp-wire"]),
+    ("tokio", &["ringback-proto", "ringback-core", "ringback-mcp-wire", "ringback-sse"]),
     ("serde", &["ringback-core"]),
     ("rand", &["ringback-proto", "ringback-core"]),
 ];
@@ -237,7 +239,7 @@ mod tests {
     fn an_arrow_that_is_not_in_the_table_is_found() {
         let with_proto = |name, to| broken(name, &["=ringback-proto", to]);
         assert_eq!(with_proto("ringback-core", "=ringback-store"), [RULE_ARROW]);
-        assert_eq!(with_proto("ringback-client", "=ringback-edge-hoot"), [RULE_ARROW]);
+        assert_eq!(with_proto("ringback-store", "=ringback-edge-hoot"), [RULE_ARROW]);
         assert_eq!(with_proto("ringback-blobs", "=ringback-store"), [RULE_ARROW]);
     }
 
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_test_may_use_the_testkit_and_no_other_crate_it_could_not_name_anyway() {
-        let with_proto = |to| broken("ringback-client", &["=ringback-proto", to]);
+        let with_proto = |to| broken("ringback-blobs", &["=ringback-proto", to]);
         assert!(with_proto("dev:=ringback-testkit").is_empty());
         assert_eq!(with_proto("=ringback-testkit"), [RULE_ARROW]);
         assert_eq!(with_proto("dev:=ringback-store"), [RULE_ARROW]);

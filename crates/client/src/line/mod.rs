@@ -8,7 +8,6 @@ mod caller;
 mod error;
 mod http;
 mod party;
-mod sse;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +17,7 @@ use http_body_util::BodyExt;
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ringback_proto::secret::Secret;
+use ringback_sse::{Event, Parser};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -28,7 +28,6 @@ pub use self::error::LineError;
 use self::http::{Ask, Coming, Http};
 use self::party::json;
 pub use self::party::{LineParty, LineResult};
-use self::sse::{Frame, Reader};
 
 /// The first pause before a lost stream is opened again; each further one is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -126,7 +125,7 @@ enum State {
 #[derive(Debug)]
 struct Stream {
     coming: Coming,
-    reader: Reader,
+    events: Parser,
     heard_at: Instant,
 }
 
@@ -226,8 +225,8 @@ impl Line {
         loop {
             match &mut self.state {
                 State::Up(stream) => match stream.next(self.config.silence_max).await {
-                    Ok(frame) => {
-                        if let Some(event) = read(&frame) {
+                    Ok(event) => {
+                        if let Some(event) = read(&event) {
                             return Ok(event);
                         }
                     }
@@ -305,8 +304,8 @@ impl Line {
         let path = format!("/client-tools/pending/{}", self.id_in_path());
         let ask = Ask { action: "open the stream", method: Method::GET, path, body: None };
         let coming = self.http.open(ask).await?;
-        let reader = Reader::new(self.config.call_bytes_max);
-        Ok(Stream { coming, reader, heard_at: Instant::now() })
+        let events = Parser::new(self.config.call_bytes_max);
+        Ok(Stream { coming, events, heard_at: Instant::now() })
     }
 
     fn id_in_path(&self) -> impl std::fmt::Display {
@@ -315,11 +314,11 @@ impl Line {
 }
 
 impl Stream {
-    /// Returns the next frame, or why there will not be one.
-    async fn next(&mut self, silence_max: Duration) -> Result<Frame, String> {
+    /// Returns the next event, or why there will not be one.
+    async fn next(&mut self, silence_max: Duration) -> Result<Event, String> {
         loop {
-            if let Some(frame) = self.reader.next().map_err(|error| error.to_string())? {
-                return Ok(frame);
+            if let Some(event) = self.events.next_event().map_err(|error| error.to_string())? {
+                return Ok(event);
             }
             let frame = self.coming.body.frame();
             let frame = tokio::time::timeout_at(self.heard_at + silence_max, frame)
@@ -329,23 +328,23 @@ impl Stream {
                 frame.ok_or("the daemon closed the stream")?.map_err(|error| error.to_string())?;
             self.heard_at = Instant::now();
             if let Some(bytes) = frame.data_ref() {
-                self.reader.push(bytes);
+                self.events.push(bytes);
             }
         }
     }
 }
 
-/// Parses a frame, if it matters here: pings and unknown events do not.
-fn read(frame: &Frame) -> Option<LineEvent> {
-    match &*frame.event {
-        "tool-request" => match serde_json::from_str(&frame.data) {
+/// Parses an event, if it matters here: pings and unknown events do not.
+fn read(event: &Event) -> Option<LineEvent> {
+    match &*event.name {
+        "tool-request" => match serde_json::from_str(&event.data) {
             Ok(call) => Some(LineEvent::Call(call)),
             Err(error) => {
                 tracing::warn!(%error, "ignoring a malformed call");
                 None
             }
         },
-        "tool-cancel" => match serde_json::from_str(&frame.data) {
+        "tool-cancel" => match serde_json::from_str(&event.data) {
             Ok(Cancel { request_id, reason }) => Some(LineEvent::Cancel { request_id, reason }),
             Err(error) => {
                 tracing::warn!(%error, "ignoring a malformed cancel");

@@ -4,9 +4,7 @@
 use std::borrow::Cow;
 
 use axum::http::HeaderMap;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use ringback_mcp_wire::{Code, Era, Fault, Meta, Request, Version};
+use ringback_mcp_wire::{Code, Era, Fault, Meta, Request, Version, header};
 
 use crate::post::PROTOCOL_VERSION;
 
@@ -53,33 +51,9 @@ fn same(headers: &HeaderMap, name: &str, body: &str) -> Result<(), Fault> {
     if values.next().is_some() {
         return mismatch("is sent twice");
     }
-    match value.to_str().ok().and_then(decoded) {
+    match value.to_str().ok().and_then(header::decode) {
         None => mismatch("cannot be read"),
         Some(value) if value == body => Ok(()),
         Some(_) => mismatch("does not match the body"),
-    }
-}
-
-/// `=?base64?…?=` encodes text that a header cannot carry; any other value is literal.
-fn decoded(value: &str) -> Option<Cow<'_, str>> {
-    let value = value.trim();
-    let coded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
-    match coded {
-        None => Some(value.into()),
-        Some(coded) => String::from_utf8(STANDARD.decode(coded).ok()?).ok().map(Cow::Owned),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::decoded;
-
-    #[test]
-    fn only_a_whole_base64_wrapper_is_decoded() {
-        assert_eq!(decoded("=?base64?SGVsbG8=?=").as_deref(), Some("Hello"));
-        assert_eq!(decoded("=?base64?SGVsbG8?="), None);
-        assert_eq!(decoded("=?base64?SGVs!!!bG8=?="), None);
-        assert_eq!(decoded("=?base64?SGVsbG8=").as_deref(), Some("=?base64?SGVsbG8="));
-        assert_eq!(decoded("  ping ").as_deref(), Some("ping"));
     }
 }

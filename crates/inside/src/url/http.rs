@@ -1,39 +1,22 @@
 //! Requests of the modern era over HTTP.
 
-use std::error::Error as _;
-use std::time::Duration;
-
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use hyper::{Request, Response, StatusCode, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use ringback_mcp_wire::{Id, Limits, Line, Lines, Message, Object, RawValue, Version, compact};
+use ringback_mcp_bridge::{
+    Answer, AnswerError, Endpoint, HeaderName, ModernHeaders, SendError, StatusCode, Uri,
+};
+use ringback_mcp_wire::{Id, Limits, Message, Object, RawValue, Version, on_one_line};
 use serde::Serialize;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 use super::Call;
 use crate::lines::LINE_BYTES_MAX;
 use crate::options::Key;
 
-const CONNECT_WAIT: Duration = Duration::from_secs(5);
-/// A peer that vanished silently is noticed after about half a minute.
-const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Streams carry comments every few seconds while there is nothing to send.
-const SILENCE_MAX: Duration = Duration::from_secs(90);
+/// The key for the daemon's own tools.
+const KEY: HeaderName = HeaderName::from_static("oubliette-api-key");
 
 /// A session's URL.
 #[derive(Debug)]
-pub(super) struct Http {
-    client: Client<HttpConnector, Full<Bytes>>,
-    uri: Uri,
-    bearer: Option<HeaderValue>,
-    key: Option<HeaderValue>,
-}
+pub(super) struct Http(Endpoint);
 
 /// Why there is no answer.
 #[derive(Debug, Serialize)]
@@ -45,29 +28,16 @@ pub(super) struct Failed {
     pub(super) message: String,
 }
 
-/// Messages of a stream, or the one message of a plain answer.
-#[derive(Debug)]
-pub(super) struct Messages {
-    body: Limited<Incoming>,
-    lines: Lines,
-    is_stream: bool,
-    is_over: bool,
-}
-
 impl Http {
     pub(super) fn new(uri: Uri, bearer: Option<&Key>, key: Option<&Key>) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECT_WAIT));
-        connector.set_keepalive(Some(KEEPALIVE));
-        let secret = |text: String| {
-            let mut value = HeaderValue::try_from(text).ok()?;
-            value.set_sensitive(true);
-            Some(value)
-        };
-        let bearer = bearer.and_then(|bearer| secret(format!("Bearer {}", bearer.expose())));
-        let key = key.and_then(|key| secret(key.expose().to_owned()));
-        Self { client: Client::builder(TokioExecutor::new()).build(connector), uri, bearer, key }
+        let mut endpoint = Endpoint::new(uri, LINE_BYTES_MAX);
+        if let Some(bearer) = bearer {
+            endpoint = endpoint.with_bearer(bearer.expose());
+        }
+        if let Some(key) = key {
+            endpoint = endpoint.with_secret(KEY, key.expose());
+        }
+        Self(endpoint)
     }
 
     /// Calls a tool; returns the line with the answer, and reports progress on the way.
@@ -80,9 +50,9 @@ impl Http {
         let name = text(&call.tool);
         let params = format!(r#""name":{name},"arguments":{}"#, call.arguments.get());
         let body = request(call.asked, "tools/call", &params, token.as_deref().unwrap_or(""));
-        let mut messages = self.post("tools/call", Some(&call.tool), body).await?;
-        while let Some(message) = messages.next().await? {
-            match Message::decode(&message, Limits::default()) {
+        let mut answer = self.post("tools/call", Some(&call.tool), body).await?;
+        while let Some(message) = answer.next().await? {
+            match Message::decode(message.as_bytes(), Limits::default()) {
                 Ok(Message::Reply(reply)) if reply.id == Id::from(call.asked) => {
                     return Ok(reply_line(call.asked, reply.outcome));
                 }
@@ -105,41 +75,11 @@ impl Http {
         method: &str,
         name: Option<&str>,
         body: String,
-    ) -> Result<Messages, Failed> {
-        let mut request = Request::post(&self.uri)
-            .header(ACCEPT, "application/json, text/event-stream")
-            .header(CONTENT_TYPE, "application/json")
-            .header("mcp-protocol-version", Version::V2026_07_28.as_str())
-            .header("mcp-method", method);
-        if let Some(name) = name {
-            request = request.header("mcp-name", name);
-        }
-        if let Some(bearer) = &self.bearer {
-            request = request.header(AUTHORIZATION, bearer);
-        }
-        if let Some(key) = &self.key {
-            request = request.header("oubliette-api-key", key);
-        }
-        let request = request
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|_| Failed::refused("invalid", "the request cannot be written as HTTP"))?;
-        match self.client.request(request).await {
-            Ok(response) => Messages::of(response),
-            Err(error) if error.is_connect() => {
-                let reason = error.source().map(ToString::to_string).unwrap_or_default();
-                Err(Failed::away(format!("the daemon cannot be reached: {reason}")))
-            }
-            Err(_) => Err(Failed::broken("the daemon went away before it answered")),
-        }
-    }
-}
-
-impl Messages {
-    fn of(response: Response<Incoming>) -> Result<Self, Failed> {
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
-        let is_json = kind.is_some_and(|kind| kind.starts_with("application/json"));
-        match response.status() {
+    ) -> Result<Answer, Failed> {
+        let version = Some(Version::V2026_07_28.as_str());
+        let headers = ModernHeaders { version, method, name };
+        let answer = self.0.post(&headers, body).await?;
+        match answer.status() {
             StatusCode::UNAUTHORIZED => Err(Failed::refused(
                 "unauthenticated",
                 "the session's token is invalid or no longer valid",
@@ -149,74 +89,27 @@ impl Messages {
             }
             StatusCode::NOT_FOUND => Err(Failed::refused("gone", "the session has ended")),
             // Other refusals carry a JSON-RPC error.
-            _ if is_stream || is_json => {
-                let bytes_max = if is_stream { usize::MAX } else { LINE_BYTES_MAX };
-                Ok(Self {
-                    body: Limited::new(response.into_body(), bytes_max),
-                    lines: Lines::new(LINE_BYTES_MAX),
-                    is_stream,
-                    is_over: false,
-                })
-            }
+            _ if answer.is_stream() || answer.is_json() => Ok(answer),
             StatusCode::SERVICE_UNAVAILABLE => Err(Failed::away("the daemon is busy".to_owned())),
             status => Err(Failed::broken(&format!("the daemon answered with status {status}"))),
         }
     }
+}
 
-    /// The next message; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, Failed> {
-        loop {
-            if self.is_stream
-                && let Some(message) = self.pop()?
-            {
-                return Ok(Some(message));
+impl From<SendError> for Failed {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Away { reason } => {
+                Self::away(format!("the daemon cannot be reached: {reason}"))
             }
-            if self.is_over {
-                return Ok(self.rest());
-            }
-            let frame = match self.is_stream {
-                true => timeout(SILENCE_MAX, self.body.frame()).await,
-                // The daemon decides how long an answer takes.
-                false => Ok(self.body.frame().await),
-            };
-            match frame {
-                Ok(Some(Ok(frame))) => {
-                    if let Ok(bytes) = frame.into_data() {
-                        self.lines.room().extend_from_slice(&bytes);
-                    }
-                }
-                Ok(None) => self.is_over = true,
-                Ok(Some(Err(_))) | Err(_) => {
-                    return Err(Failed::broken("the daemon's answer broke off"));
-                }
-            }
+            SendError::Lost { .. } => Self::broken("the daemon went away before it answered"),
         }
     }
+}
 
-    /// Returns the next complete event: its data is one line.
-    fn pop(&mut self) -> Result<Option<Vec<u8>>, Failed> {
-        while let Some(line) = self.lines.pop() {
-            let Line::Whole(line) = line else {
-                return Err(Failed::broken("the daemon's answer is too large"));
-            };
-            if let Some(data) = line.strip_prefix(b"data:") {
-                let data = data.trim_ascii();
-                if !data.is_empty() {
-                    return Ok(Some(data.to_owned()));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// A plain answer, which may have several lines.
-    fn rest(&mut self) -> Option<Vec<u8>> {
-        if self.is_stream {
-            return None;
-        }
-        let bytes = std::mem::take(self.lines.room());
-        self.lines = Lines::new(LINE_BYTES_MAX);
-        (!bytes.trim_ascii().is_empty()).then_some(bytes)
+impl From<AnswerError> for Failed {
+    fn from(error: AnswerError) -> Self {
+        Self::broken(&format!("the daemon's answer {error}"))
     }
 }
 
@@ -254,8 +147,8 @@ fn reply_line(asked: u64, outcome: Result<&RawValue, &RawValue>) -> String {
         Ok(result) => ("result", result),
         Err(error) => ("error", error),
     };
-    let packed = raw.get().contains(['\n', '\r']).then(|| compact(raw));
-    let raw = packed.as_deref().unwrap_or(raw).get();
+    let raw = on_one_line(raw);
+    let raw = raw.get();
     format!(r#"{{"jsonrpc":"2.0","id":{asked},"{name}":{raw}}}"#)
 }
 

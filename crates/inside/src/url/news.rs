@@ -17,14 +17,16 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 const PAGES_MAX: usize = 1000;
 
 /// Sends the tools, and sends them again whenever they change, while there is a receiver.
-pub(super) async fn follow(http: Arc<Http>, lines: mpsc::Sender<String>) -> Option<u64> {
+pub(super) async fn follow(http: Arc<Http>, lines: mpsc::Sender<String>) {
     let (mut wait, mut has_warned) = (RETRY_MIN, false);
     loop {
         match listen(&http, &lines).await {
             Ok(()) => (wait, has_warned) = (RETRY_MIN, false),
             Err(failed) => {
-                if !std::mem::replace(&mut has_warned, true) {
-                    lines.send(failed.line(None)).await.ok()?;
+                if !std::mem::replace(&mut has_warned, true)
+                    && lines.send(failed.line(None)).await.is_err()
+                {
+                    return;
                 }
             }
         }
@@ -38,9 +40,9 @@ pub(super) async fn follow(http: Arc<Http>, lines: mpsc::Sender<String>) -> Opti
 async fn listen(http: &Http, lines: &mpsc::Sender<String>) -> Result<(), Failed> {
     let params = r#""notifications":{"toolsListChanged":true}"#;
     let method = "subscriptions/listen";
-    let mut messages = http.post(method, None, request(0, method, params, "")).await?;
-    while let Some(message) = messages.next().await? {
-        match Message::decode(&message, Limits::default()) {
+    let mut stream = http.post(method, None, request(0, method, params, "")).await?;
+    while let Some(message) = stream.next().await? {
+        match Message::decode(message.as_bytes(), Limits::default()) {
             Ok(Message::Notification(told)) => match told.method.as_ref() {
                 "notifications/subscriptions/acknowledged" | "notifications/tools/list_changed" => {
                     drop(lines.send(list(http).await?).await);
@@ -60,10 +62,10 @@ async fn list(http: &Http) -> Result<String, Failed> {
     let mut tools = Vec::new();
     let mut params = String::new();
     for _ in 0..PAGES_MAX {
-        let mut messages =
+        let mut answer =
             http.post("tools/list", None, request(1, "tools/list", &params, "")).await?;
-        let page = messages.next().await?.unwrap_or_default();
-        let Some(next) = add_page(&page, &mut tools) else {
+        let page = answer.next().await?.unwrap_or_default();
+        let Some(next) = add_page(page.as_bytes(), &mut tools) else {
             return Err(Failed::broken("the list of tools cannot be read"));
         };
         match next {

@@ -10,12 +10,11 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum as _};
 use ringback_blobs::{Survey, survey};
-use ringback_edge_mcp::stdio::{self, Target};
 use ringback_sandbox::{LayerReport, LayerState};
 use serde::Serialize;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::commands::mcp::{Agent, key};
+use crate::commands::mcp::{Agent, daemon_at, key};
 use crate::config::{Config, ConfigError, Environment, SandboxBackend};
 use crate::confinement;
 use crate::connect::ConnectArgs;
@@ -249,7 +248,7 @@ async fn look_at_daemon(
         Ok(token) => token,
         Err(failure) => return findings.add("token", Health::Bad, failure.to_string()),
     };
-    match stdio::version(Target { address: address.to_string(), token }).await {
+    match ringback_mcp_bridge::version(daemon_at(address, token.as_ref())).await {
         Ok(version) => {
             findings.add("daemon", Health::Good, format!("version {version} at http://{address}"));
             findings.add("token", Health::Good, "accepted by the daemon");

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use ringback_edge_mcp::stdio::{self, Target};
+use ringback_mcp_bridge::Endpoint;
 use ringback_proto::secret::Secret;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -79,7 +79,7 @@ async fn serve(args: &McpArgs, environment: &Environment) -> Result<(), Failure>
     }
     let address = args.http.unwrap_or(config.http.listen);
     match probe(address).await {
-        Ok(()) => pass_on(target(args, environment, &config, address)?).await,
+        Ok(()) => pass_on(endpoint(args, environment, &config, address)?).await,
         Err(source) if args.http.is_some() => {
             Err(Failure::NoDaemon { endpoint: address.to_string(), source })
         }
@@ -99,7 +99,7 @@ async fn embedded(
     let url = daemon.listening().http.clone();
     let address = url.trim_start_matches("http://").to_owned();
     let served = match address.parse() {
-        Ok(address) => pass_on(target(args, environment, config, address)?).await,
+        Ok(address) => pass_on(endpoint(args, environment, config, address)?).await,
         Err(_) => {
             Err(Failure::Wrong(format!("the daemon listens on `{url}`, which is not an address")))
         }
@@ -109,10 +109,10 @@ async fn embedded(
     served
 }
 
-async fn pass_on(target: Target) -> Result<(), Failure> {
+async fn pass_on(endpoint: Endpoint) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let input = input::stdin()?;
-    let served = stdio::serve(target, input, tokio::io::stdout());
+    let served = ringback_mcp_bridge::serve(endpoint, input, tokio::io::stdout());
     tokio::select! {
         served = served => {
             served.map_err(|source| Failure::System { action: "read standard input", source })
@@ -128,14 +128,23 @@ async fn probe(address: SocketAddr) -> std::io::Result<()> {
     }
 }
 
-fn target(
+fn endpoint(
     args: &McpArgs,
     environment: &Environment,
     config: &Config,
     address: SocketAddr,
-) -> Result<Target, Failure> {
+) -> Result<Endpoint, Failure> {
     let token = key(&args.connect, environment, config)?;
-    Ok(Target { address: address.to_string(), token })
+    Ok(daemon_at(address, token.as_ref()))
+}
+
+/// The daemon at an address, with a token.
+pub(crate) fn daemon_at(address: SocketAddr, token: Option<&Secret>) -> Endpoint {
+    let endpoint = Endpoint::of_daemon(address);
+    match token {
+        Some(token) => endpoint.with_bearer(token.expose()),
+        None => endpoint,
+    }
 }
 
 /// Returns the key to call with.

@@ -1,21 +1,17 @@
 //! One message to the daemon, and its answer.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
-use hyper::{Method, Response, StatusCode};
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
 use ringback_mcp_wire::{
     Code, Fault, Id, Limits, Message, Object, RawValue, compact, keys, outgoing,
 };
 use tokio::sync::mpsc;
 
-use super::daemon::{Daemon, Session};
+use super::daemon::{Daemon, SESSION_ID, Session};
 use super::events::{self, Pumped};
+use crate::{Answer, Endpoint, ModernHeaders, SendError};
 
-/// The largest accepted answer.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How often a broken stream is resumed.
 const RESUMES_MAX: usize = 5;
 
@@ -66,12 +62,11 @@ impl Exchange {
         daemon: &Daemon,
         lines: &mpsc::Sender<String>,
     ) -> Result<(), Fault> {
-        let response = self.send(daemon).await?;
-        let status = response.status();
-        if is_stream(&response) {
-            return self.pump(daemon, response, lines).await;
+        let mut answer = self.send(daemon).await?;
+        if answer.is_stream() {
+            return self.pump(daemon, answer, lines).await;
         }
-        let body = text(response).await?;
+        let (status, body) = (answer.status(), text(&mut answer).await?);
         if self.id.is_none() || (status.is_success() && body.is_empty()) {
             return Ok(());
         }
@@ -84,53 +79,52 @@ impl Exchange {
         }
     }
 
-    async fn send(&self, daemon: &Daemon) -> Result<Response<Incoming>, Fault> {
+    async fn send(&self, daemon: &Daemon) -> Result<Answer, Fault> {
         let Kind::Modern { version, method, name } = &self.kind else {
             return self.send_in_session(daemon).await;
         };
-        let name = name.as_deref().map(header_text);
-        let mut headers = vec![("mcp-method", method.as_str())];
-        headers.extend(version.as_deref().map(|version| ("mcp-protocol-version", version)));
-        headers.extend(name.as_deref().map(|name| ("mcp-name", name)));
-        let sent = daemon.send(Method::POST, &headers, None, self.line.clone()).await;
-        sent.map_err(|error| unreachable(daemon, &error))
+        let headers = ModernHeaders { version: version.as_deref(), method, name: name.as_deref() };
+        let sent = daemon.endpoint.post(&headers, self.line.clone()).await;
+        sent.map_err(|error| unreachable(&daemon.endpoint, &error))
     }
 
     /// Sends it in the MCP session; reopens the MCP session if the daemon was restarted.
-    async fn send_in_session(&self, daemon: &Daemon) -> Result<Response<Incoming>, Fault> {
+    async fn send_in_session(&self, daemon: &Daemon) -> Result<Answer, Fault> {
         let session = daemon.session().await;
         let send = |session: Option<Session>| async move {
-            let sent = daemon.send(Method::POST, &[], session.as_ref(), self.line.clone()).await;
-            sent.map_err(|error| unreachable(daemon, &error))
+            let sent = daemon.post(session.as_ref(), self.line.clone()).await;
+            sent.map_err(|error| unreachable(&daemon.endpoint, &error))
         };
-        let response = send(session.clone()).await?;
-        let Some(lost) = session.filter(|_| response.status() == StatusCode::NOT_FOUND) else {
-            return Ok(response);
+        let answer = send(session.clone()).await?;
+        let Some(lost) = session.filter(|_| answer.status() == StatusCode::NOT_FOUND) else {
+            return Ok(answer);
         };
         send(Some(reopen(daemon, &lost).await?)).await
     }
 
+    /// Passes on a stream; one that breaks off is resumed after its last event.
     async fn pump(
         &self,
         daemon: &Daemon,
-        mut response: Response<Incoming>,
+        mut stream: Answer,
         lines: &mpsc::Sender<String>,
     ) -> Result<(), Fault> {
         let mut last_event = None;
         for _ in 0..RESUMES_MAX {
-            match events::pump(response, self.id.as_ref(), &mut last_event, lines).await {
+            match events::pump(&mut stream, self.id.as_ref(), lines).await {
                 Pumped::Answered | Pumped::NobodyReads => return Ok(()),
                 Pumped::Ended => {}
             }
+            let event = stream.last_event_id().and_then(|id| HeaderValue::from_str(id).ok());
+            last_event = event.or(last_event);
             let (Kind::Legacy, Some(event), Some(session)) =
                 (&self.kind, &last_event, daemon.session().await)
             else {
                 break;
             };
-            let headers = [("last-event-id", event.as_str())];
-            let sent = daemon.send(Method::GET, &headers, Some(&session), Bytes::new()).await;
-            response = sent.map_err(|error| unreachable(daemon, &error))?;
-            if !is_stream(&response) {
+            let resumed = daemon.listen(&session, Some(event.clone())).await;
+            stream = resumed.map_err(|error| unreachable(&daemon.endpoint, &error))?;
+            if !stream.is_stream() {
                 break;
             }
         }
@@ -149,12 +143,10 @@ impl Exchange {
 
 /// Opens an MCP session and returns the daemon's answer.
 async fn open(daemon: &Daemon, initialize: &Bytes) -> Result<String, Fault> {
-    let sent = daemon.send(Method::POST, &[], None, initialize.clone()).await;
-    let response = sent.map_err(|error| unreachable(daemon, &error))?;
-    let status = response.status();
-    let id = response.headers().get("mcp-session-id").and_then(|value| value.to_str().ok());
-    let id = id.map(str::to_owned);
-    let body = text(response).await?;
+    let sent = daemon.post(None, initialize.clone()).await;
+    let mut answer = sent.map_err(|error| unreachable(&daemon.endpoint, &error))?;
+    let id = answer.head().headers.get(SESSION_ID).cloned();
+    let (status, body) = (answer.status(), text(&mut answer).await?);
     let Some((id, version)) = id.zip(version_of(&body)) else {
         return Err(refused(status, &body));
     };
@@ -173,15 +165,15 @@ async fn reopen(daemon: &Daemon, lost: &Session) -> Result<Session, Fault> {
     open(daemon, &lost.initialize).await?;
     let session = daemon.session().await.ok_or_else(gone)?;
     let ready = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    let sent = daemon.send(Method::POST, &[], Some(&session), ready).await;
-    sent.map_err(|error| unreachable(daemon, &error))?;
+    let sent = daemon.post(Some(&session), ready).await;
+    sent.map_err(|error| unreachable(&daemon.endpoint, &error))?;
     Ok(session)
 }
 
-fn version_of(body: &str) -> Option<String> {
+fn version_of(body: &str) -> Option<HeaderValue> {
     let object = Object::parse(body.as_bytes()).ok()?;
     let result = Object::of(object.get("result")?).ok()?;
-    result.text("protocolVersion").map(|version| version.into_owned())
+    HeaderValue::from_str(&result.text("protocolVersion")?).ok()
 }
 
 /// The server's version, from the stamp of a modern result.
@@ -193,25 +185,12 @@ pub(super) fn server_version(body: &str) -> Option<String> {
     server.text("version").map(|version| version.into_owned())
 }
 
-pub(super) fn is_stream(response: &Response<Incoming>) -> bool {
-    let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
-    response.status().is_success() && kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
-}
-
-async fn text(response: Response<Incoming>) -> Result<String, Fault> {
-    let broken = |what: String| Fault::new(Code::Internal, what);
-    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-    let bytes = body.map_err(|error| broken(format!("the daemon's answer broke off: {error}")))?;
-    String::from_utf8(bytes.to_bytes().into())
-        .map_err(|_| broken("the daemon's answer is not UTF-8".to_owned()))
-}
-
-/// A name in the form that a header can carry.
-fn header_text(name: &str) -> String {
-    let is_plain = name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
-        && name.trim() == name
-        && !name.starts_with("=?base64?");
-    if is_plain { name.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(name)) }
+/// The whole text of an answer that is not a stream.
+async fn text(answer: &mut Answer) -> Result<String, Fault> {
+    let whole = answer.next().await;
+    let whole =
+        whole.map_err(|error| Fault::new(Code::Internal, format!("the daemon's answer {error}")));
+    whole.map(Option::unwrap_or_default)
 }
 
 pub(super) fn on_one_line(body: String) -> String {
@@ -224,9 +203,9 @@ pub(super) fn on_one_line(body: String) -> String {
     }
 }
 
-fn unreachable(daemon: &Daemon, error: &hyper_util::client::legacy::Error) -> Fault {
-    tracing::warn!(%error, address = daemon.address(), "cannot reach the daemon");
-    let address = daemon.address();
+fn unreachable(endpoint: &Endpoint, error: &SendError) -> Fault {
+    let address = endpoint.address();
+    tracing::warn!(%error, address, "cannot reach the daemon");
     let message = format!("no daemon answers at {address}; start one with `ringback serve`");
     Fault::new(Code::Internal, message)
 }

@@ -5,22 +5,21 @@ mod daemon;
 mod events;
 mod exchange;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_mcp_wire::{Code, Era, Fault, Id, Limits, Message, Object, Version, keys, outgoing};
-use ringback_proto::secret::Secret;
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
 };
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use self::daemon::Daemon;
 use self::exchange::{Exchange, Kind};
+use crate::{Endpoint, Running};
 
 /// Concurrent requests; a client has a handful.
 const UNDER_WAY_MAX: usize = 256;
@@ -28,15 +27,6 @@ const UNDER_WAY_MAX: usize = 256;
 const LINES_MAX: usize = 64;
 /// How long answers may still arrive after the end of the input; clients then lose patience.
 const END_GRACE: Duration = Duration::from_millis(1500);
-
-/// The address of a daemon, and the token for it.
-#[derive(Debug, Clone)]
-pub struct Target {
-    /// `HOST:PORT` of its HTTP listener.
-    pub address: String,
-    /// The token; none for an open daemon.
-    pub token: Option<Secret>,
-}
 
 /// Passes input lines on until the input ends or `output` is closed.
 ///
@@ -46,16 +36,15 @@ pub struct Target {
 /// # Cancel safety
 /// Dropping the future drops the running requests, which cancels them.
 pub async fn serve(
-    target: Target,
+    endpoint: Endpoint,
     input: impl AsyncBufRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> std::io::Result<()> {
     let (lines, queue) = mpsc::channel(LINES_MAX);
     let mut bridge = Bridge {
-        daemon: Arc::new(Daemon::new(target)),
+        daemon: Arc::new(Daemon::new(endpoint)),
         lines,
-        tasks: JoinSet::new(),
-        modern: HashMap::new(),
+        running: Running::default(),
         has_news: false,
     };
     let mut writer = JoinSet::new();
@@ -76,7 +65,7 @@ pub async fn serve(
 ///
 /// # Cancel safety
 /// Dropping the future leaves nothing behind.
-pub async fn version(target: Target) -> Result<String, Fault> {
+pub async fn version(endpoint: Endpoint) -> Result<String, Fault> {
     let line = Bytes::from_static(
         br#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
     );
@@ -87,7 +76,7 @@ pub async fn version(target: Target) -> Result<String, Fault> {
     };
     let (lines, mut answers) = mpsc::channel(1);
     let exchange = Exchange { line, id: Some(Id::from(1)), kind };
-    exchange.exchanged(&Daemon::new(target), &lines).await?;
+    exchange.exchanged(&Daemon::new(endpoint), &lines).await?;
     answers
         .try_recv()
         .ok()
@@ -99,9 +88,8 @@ pub async fn version(target: Target) -> Result<String, Fault> {
 struct Bridge {
     daemon: Arc<Daemon>,
     lines: mpsc::Sender<String>,
-    tasks: JoinSet<Option<Id>>,
-    /// Running modern requests: dropping one cancels it.
-    modern: HashMap<Id, AbortHandle>,
+    /// Modern requests are cancelled by their id.
+    running: Running<Id>,
     has_news: bool,
 }
 
@@ -119,9 +107,7 @@ impl Bridge {
                 self.on_line(bytes).await;
             }
             is_rest = is_cut;
-            while let Some(ended) = self.tasks.try_join_next() {
-                self.on_ended(ended);
-            }
+            self.running.reap();
         }
         Ok(())
     }
@@ -147,8 +133,8 @@ impl Bridge {
                 let cancelled = (told.method == "notifications/cancelled")
                     .then(|| told.params.get("requestId").and_then(Id::from_raw))
                     .flatten();
-                if let Some(handle) = cancelled.and_then(|id| self.modern.remove(&id)) {
-                    return handle.abort();
+                if cancelled.is_some_and(|id| self.running.cancel(&id)) {
+                    return;
                 }
                 let is_ready = told.method == "notifications/initialized";
                 // In order: later messages may depend on it.
@@ -157,7 +143,8 @@ impl Bridge {
                     .await;
                 if is_ready && !self.has_news {
                     self.has_news = true;
-                    self.tasks.spawn(events::news(Arc::clone(&self.daemon), self.lines.clone()));
+                    let news = events::news(Arc::clone(&self.daemon), self.lines.clone());
+                    self.running.start(None, news);
                 }
             }
             Message::Reply(_) => {
@@ -172,28 +159,13 @@ impl Bridge {
         if is_handshake && exchange.kind == Kind::Legacy {
             return exchange.shake_hands(&self.daemon, &self.lines).await;
         }
-        if self.tasks.len() >= UNDER_WAY_MAX {
+        if self.running.len() >= UNDER_WAY_MAX {
             let fault = Fault::new(Code::Internal, "too many requests are running");
             return self.say(outgoing::error(exchange.id.as_ref(), &fault)).await;
         }
         let modern_id = exchange.id.clone().filter(|_| exchange.kind != Kind::Legacy);
         let (daemon, lines) = (Arc::clone(&self.daemon), self.lines.clone());
-        let handle = self.tasks.spawn(async move {
-            exchange.run(&daemon, &lines).await;
-            exchange.id
-        });
-        if let Some(id) = modern_id {
-            self.modern.insert(id, handle);
-        }
-    }
-
-    fn on_ended(&mut self, ended: Result<Option<Id>, tokio::task::JoinError>) {
-        match ended {
-            Ok(Some(id)) => drop(self.modern.remove(&id)),
-            Ok(None) => {}
-            Err(error) if error.is_cancelled() => {}
-            Err(error) => tracing::error!(%error, "a request failed: its task panicked"),
-        }
+        self.running.start(modern_id, async move { exchange.run(&daemon, &lines).await });
     }
 
     async fn say(&self, line: String) {
@@ -205,14 +177,14 @@ impl Bridge {
     async fn end(mut self) {
         let n_endless = usize::from(self.has_news);
         let last_answers = async {
-            while self.tasks.len() > n_endless {
-                if self.tasks.join_next().await.is_none() {
+            while self.running.len() > n_endless {
+                if self.running.ended().await.is_none() {
                     return;
                 }
             }
         };
         drop(timeout(END_GRACE, last_answers).await);
-        self.tasks.shutdown().await;
+        self.running.shutdown().await;
         drop(timeout(END_GRACE, self.daemon.leave()).await);
     }
 }
