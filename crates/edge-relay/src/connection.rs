@@ -83,7 +83,7 @@ impl Connection {
         let has_room = self.talk.outbox.len() <= self.serving.config.outbox_bytes_max / 4;
         tokio::select! {
             biased;
-            () = self.serving.stop.cancelled() => Event::Stopped,
+            () = self.serving.scope.stop.cancelled() => Event::Stopped,
             () = sleep_until(self.read_at + self.serving.config.stall), if waits => Event::Stalled,
             Some((number, work, step)) = self.talk.requests.next(), if has_room => {
                 Event::Step(number, work, step)

@@ -6,32 +6,28 @@ use std::io;
 use camino::Utf8Path;
 use ringback_broker::{Broker, RelayDoor};
 use ringback_proto::ids::SessionId;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use ringback_service::SessionSockets;
 
 use crate::Config;
 use crate::socket::Serving;
 
 /// Opens the sockets of sessions: the broker opens one with each session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RelayEdge {
     config: Config,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    sockets: SessionSockets,
 }
 
 impl RelayEdge {
     /// An edge without any socket yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config, stop: CancellationToken::new(), tasks: TaskTracker::new() }
+        Self { config, sockets: SessionSockets::new("the relay edge") }
     }
 
     /// Closes every socket and connection, and waits until all that belongs to them has ended.
     pub async fn stop(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.sockets.stop().await;
     }
 }
 
@@ -44,11 +40,8 @@ impl RelayDoor for RelayEdge {
         session: SessionId,
         dir: &Utf8Path,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        if self.stop.is_cancelled() {
-            return Err(io::Error::other("the relay edge has stopped"));
-        }
-        let (stop, tasks) = (self.stop.child_token(), self.tasks.clone());
-        let serving = Serving::new(broker, session, self.config, stop, tasks);
+        let scope = self.sockets.scope()?;
+        let serving = Serving { broker, session, config: self.config, scope };
         Ok(Box::new(serving.open(dir)?))
     }
 }

@@ -244,6 +244,7 @@ fn session_message(serving: &Arc<Serving>, request: &Request<'_>) -> Result<Begu
     let (broker, session) = (serving.broker.clone(), serving.session);
     // A session must not be left half started when its starter disconnects.
     let sent = serving
+        .scope
         .tasks
         .spawn(async move { broker.session_message_from(session, message, session_id).await });
     let work = async move {

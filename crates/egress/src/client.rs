@@ -22,7 +22,7 @@ use tower::BoxError;
 use tower::timeout::Timeout;
 use tower::util::BoxCloneSyncService;
 
-use crate::tap::Upload;
+use crate::model::Upload;
 use crate::{Config, Provider, SecretError};
 
 /// An agent thinks between its requests; a new handshake costs more than an idle connection.

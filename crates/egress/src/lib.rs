@@ -46,25 +46,22 @@
 
 mod client;
 mod config;
-mod doors;
-mod forward;
 mod headers;
 mod key;
+mod model;
 mod network;
 mod prices;
-mod refusal;
 mod secrets;
-mod serving;
-mod tap;
+mod sync;
 mod tokens;
 mod url;
 mod usage;
 
 pub use client::ProviderError;
 pub use config::{Config, Provider};
-pub use doors::{Admitting, ModelDoors, Recorder};
 pub use headers::KeyHeader;
 pub use key::{KeyError, KeyFile, KeySource};
+pub use model::{Admitting, ModelDoors, Recorder};
 pub use network::{
     NetworkConfig, NetworkDoors, NetworkRecorder, Resolver, Resolving, SystemResolver,
 };

@@ -17,9 +17,8 @@ use camino::Utf8Path;
 use ringback_broker::{Broker, NetworkConnection, NetworkDoor};
 use ringback_proto::ids::SessionId;
 use ringback_proto::network::{HostName, NetworkPolicy};
-use tokio::sync::{Semaphore, watch};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use ringback_service::SessionSockets;
+use tokio::sync::watch;
 
 use self::door::Door;
 
@@ -93,22 +92,19 @@ impl Resolver for SystemResolver {
 pub struct NetworkDoors {
     config: NetworkConfig,
     resolver: Arc<dyn Resolver>,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    sockets: SessionSockets,
 }
 
 impl NetworkDoors {
     /// Creates it without open proxies.
     #[must_use]
     pub fn new(config: NetworkConfig, resolver: Arc<dyn Resolver>) -> Self {
-        Self { config, resolver, stop: CancellationToken::new(), tasks: TaskTracker::new() }
+        Self { config, resolver, sockets: SessionSockets::new("the network proxy") }
     }
 
     /// Closes every proxy, and waits until all its tasks have ended.
     pub async fn stop(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.sockets.stop().await;
     }
 
     /// Binds the socket of a session's network proxy and serves it until the guard is dropped. The
@@ -126,18 +122,14 @@ impl NetworkDoors {
         dir: &Utf8Path,
         policy: watch::Receiver<Arc<NetworkPolicy>>,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        if self.stop.is_cancelled() {
-            return Err(io::Error::other("the network proxies have stopped"));
-        }
+        let scope = self.sockets.scope()?;
         let door = Door {
             session,
             policy,
             config: self.config,
             resolver: Arc::clone(&self.resolver),
             recorder,
-            connections: Arc::new(Semaphore::new(self.config.connections_max)),
-            stop: self.stop.child_token(),
-            tasks: self.tasks.clone(),
+            scope,
         };
         Ok(Box::new(door.open(dir)?))
     }

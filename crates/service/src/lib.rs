@@ -10,6 +10,7 @@
 //! * [`HttpListener`]: bind, accept, check `Host` and `Origin`, bound the body, drain.
 //! * [`OpenFiles`]: the limit of open files, and the share for connections.
 //! * [`PrivateSocket`]: a Unix socket that only this user's processes can reach.
+//! * [`SessionSockets`]: one such socket per session; [`SessionSocket`] is one of them.
 //! * [`Secret`]: a value that never prints itself.
 //! * [`chain`]: an error with all its causes on one line.
 //!
@@ -28,6 +29,7 @@ mod chain;
 pub mod http;
 mod open_files;
 mod secret;
+mod session_socket;
 mod shutdown;
 mod stage;
 mod unix;
@@ -36,6 +38,7 @@ pub use chain::chain;
 pub use http::{BindError, HttpConfig, HttpListener, Stop, Tls, TlsError};
 pub use open_files::OpenFiles;
 pub use secret::Secret;
+pub use session_socket::{Place, SessionSocket, SessionSockets, SocketHandler, SocketScope};
 pub use shutdown::{Graces, Layer, Phase, Shutdown, StageReport};
 pub use stage::{Panics, Spawner, Stage, StageClosed, Stopped, TaskPanic};
 pub use unix::{PrivateSocket, SocketFile, accept_until};

@@ -119,7 +119,7 @@ impl Passage {
         let forbidden = policy
             .wait_for(|policy| permits_address(policy, to, *address, whose(*address)).is_err());
         tokio::select! {
-            () = account.door.stop.cancelled() => NetworkOutcome::Closed,
+            () = account.door.scope.stop.cancelled() => NetworkOutcome::Closed,
             _ = forbidden => NetworkOutcome::Closed,
             () = self.idle() => NetworkOutcome::Idle,
         }

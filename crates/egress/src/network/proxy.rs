@@ -11,9 +11,10 @@ use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
 use ringback_proto::network::{Destination, Host};
+use ringback_service::Place;
 use tokio::io::copy_bidirectional;
 
-use super::door::{BUFFER_BYTES_MAX, Door, Place};
+use super::door::{BUFFER_BYTES_MAX, Door};
 use super::refusal::Refusal;
 use crate::headers::drop_hop_by_hop;
 
@@ -49,7 +50,7 @@ impl Door {
         let to = host.zip(port).and_then(|(host, port)| Destination::new(host, port).ok());
         let (mut far, passage) = self.reach(to.ok_or(Refusal::Target)?).await?;
         let upgrading = hyper::upgrade::on(&mut request);
-        drop(self.tasks.spawn(async move {
+        drop(self.scope.tasks.spawn(async move {
             let copying = async {
                 if let Ok(near) = upgrading.await {
                     // An error here only means that one side broke off.
@@ -73,7 +74,7 @@ impl Door {
         let mut client = http1::Builder::new();
         let connecting = client.max_buf_size(BUFFER_BYTES_MAX).handshake(TokioIo::new(far)).await;
         let (mut sender, connection) = connecting.map_err(|_| Refusal::Broken)?;
-        drop(self.tasks.spawn(async move {
+        drop(self.scope.tasks.spawn(async move {
             // The answer shows how it ended.
             passage.hold(async { drop(connection.await) }).await;
             drop(place);

@@ -20,8 +20,8 @@ use tokio::sync::Semaphore;
 
 pub use self::name::{SecretName, SecretNameError};
 use self::seal::Sealed;
-use crate::doors::lock;
 use crate::key::one_key;
+use crate::sync::lock;
 use crate::{KeyError, KeyFile};
 
 /// Secrets, and the last output of their commands.

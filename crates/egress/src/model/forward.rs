@@ -14,11 +14,11 @@ use ringback_service::chain;
 use ringback_service::http::{Impatient, Stalled};
 use tokio::time::timeout;
 
+use super::refusal::Refusal;
+use super::serving::{Account, Serving};
+use super::tap::{Answer, Upload};
 use crate::client::reason;
 use crate::headers::{is_encoded, to_agent, to_provider};
-use crate::refusal::Refusal;
-use crate::serving::{Account, Serving};
-use crate::tap::{Answer, Upload};
 use crate::tokens::Scanner;
 
 /// A shorter key is a word such as `EMPTY`: not a secret, and found everywhere.

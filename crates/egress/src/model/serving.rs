@@ -14,11 +14,9 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ringback_broker::ModelRequest;
 use ringback_proto::ids::SessionId;
-use ringback_service::{PrivateSocket, SocketFile, accept_until};
+use ringback_service::{Place, SessionSocket, SocketHandler, SocketScope};
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::client::ProviderClient;
 use crate::tokens::Scanner;
@@ -48,23 +46,8 @@ pub(crate) struct Serving {
     pub(crate) config: Config,
     pub(crate) counters: Counters,
     pub(crate) requests: Arc<Semaphore>,
-    pub(crate) connections: Arc<Semaphore>,
     pub(crate) recorder: Arc<dyn Recorder>,
-    pub(crate) stop: CancellationToken,
-    pub(crate) tasks: TaskTracker,
-}
-
-/// The model proxy of a session, while it is open.
-#[derive(Debug)]
-pub(crate) struct Door {
-    stop: CancellationToken,
-    _file: SocketFile,
-}
-
-impl Drop for Door {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
+    pub(crate) scope: SocketScope,
 }
 
 /// One request, from its head to the last byte of its answer: recorded when it is dropped, however
@@ -88,32 +71,15 @@ pub(crate) struct Account {
 }
 
 impl Serving {
-    /// Binds the socket in a directory and accepts on it until the guard is dropped.
-    pub(crate) fn open(self, dir: &Utf8Path) -> io::Result<Door> {
-        let PrivateSocket { listener, file } = PrivateSocket::bind(dir.as_std_path(), NAME)?;
-        let stop = self.stop.clone();
-        let serving = Arc::new(self);
-        let tasks = serving.tasks.clone();
-        drop(tasks.spawn(async move {
-            accept_until(&serving.stop, listener, |stream| Arc::clone(&serving).admit(stream))
-                .await;
-        }));
-        Ok(Door { stop, _file: file })
+    /// Binds the socket in a directory and serves it until the guard is dropped.
+    pub(crate) fn open(self, dir: &Utf8Path) -> io::Result<SessionSocket> {
+        let (scope, connections_max) = (self.scope.clone(), self.config.connections_max);
+        SessionSocket::serve(&scope, dir.as_std_path(), NAME, connections_max, Arc::new(self))
     }
+}
 
-    fn admit(self: Arc<Self>, stream: UnixStream) {
-        let Ok(place) = Arc::clone(&self.connections).try_acquire_owned() else {
-            tracing::debug!(session = %self.session, "too many connections to a model");
-            return;
-        };
-        let tasks = self.tasks.clone();
-        drop(tasks.spawn(async move {
-            self.converse(stream).await;
-            drop(place);
-        }));
-    }
-
-    async fn converse(self: Arc<Self>, stream: UnixStream) {
+impl SocketHandler for Serving {
+    async fn serve(self: Arc<Self>, stream: UnixStream, place: Place) {
         let serving = Arc::clone(&self);
         let service = service_fn(move |request: Request<Incoming>| {
             let answering = Arc::clone(&serving).answer(request);
@@ -126,11 +92,16 @@ impl Serving {
             .serve_connection(TokioIo::new(stream), service);
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => {}
+            () = self.scope.stop.cancelled() => {}
             ended = connection => if let Err(error) = ended {
                 tracing::debug!(session = %self.session, %error, "a connection to a model broke");
             },
         }
+        drop(place);
+    }
+
+    fn turn_away(&self, _: UnixStream) {
+        tracing::debug!(session = %self.session, "too many connections to a model");
     }
 }
 

@@ -13,7 +13,7 @@ use ringback_proto::secret::Secret;
 use ringback_service::http::Impatient;
 use tower::BoxError;
 
-use crate::serving::Account;
+use super::serving::Account;
 
 /// The body of a request, on its way to the provider.
 #[derive(Debug)]

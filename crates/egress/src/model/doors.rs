@@ -4,16 +4,16 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use camino::Utf8Path;
 use ringback_broker::{Broker, ModelDoor, ModelRequest, Spent};
 use ringback_proto::ids::SessionId;
+use ringback_service::SessionSockets;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::serving::{Model, Serving};
+use super::serving::{Model, Serving};
+use crate::sync::lock;
 use crate::usage::Counters;
 use crate::{Config, Provider, ProviderError};
 
@@ -46,8 +46,7 @@ impl Recorder for Broker {
 pub struct ModelDoors {
     config: Config,
     models: Mutex<BTreeMap<String, Arc<Model>>>,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    sockets: SessionSockets,
 }
 
 impl ModelDoors {
@@ -60,23 +59,21 @@ impl ModelDoors {
         config: Config,
         providers: BTreeMap<String, Provider>,
     ) -> Result<Self, (String, ProviderError)> {
-        let tasks = TaskTracker::new();
+        let sockets = SessionSockets::new("the model proxy");
         let mut models = BTreeMap::new();
         for (name, provider) in providers {
-            let client = provider.check().and_then(|()| provider.client(&config, &tasks));
+            let client = provider.check().and_then(|()| provider.client(&config, sockets.tasks()));
             let client = client.map_err(|error| (name.clone(), error))?;
             models.insert(name.clone(), Arc::new(Model { name, provider, client }));
         }
-        Ok(Self { config, models: Mutex::new(models), stop: CancellationToken::new(), tasks })
+        Ok(Self { config, models: Mutex::new(models), sockets })
     }
 
     /// Closes every proxy, and waits until all its tasks have ended.
     pub async fn stop(&self) {
-        self.stop.cancel();
-        // This also drops idle connections.
+        // This also drops idle connections, whose tasks would be waited for.
         lock(&self.models).clear();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.sockets.stop().await;
     }
 
     /// Binds the socket of a session's model proxy and serves it until the guard is dropped. The
@@ -94,9 +91,7 @@ impl ModelDoors {
         dir: &Utf8Path,
         model: &str,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        if self.stop.is_cancelled() {
-            return Err(io::Error::other("the model proxies have stopped"));
-        }
+        let scope = self.sockets.scope()?;
         let model = lock(&self.models).get(model).cloned().ok_or_else(|| {
             let message = format!("unknown model `{model}`; add it to the configuration");
             io::Error::new(io::ErrorKind::NotFound, message)
@@ -107,10 +102,8 @@ impl ModelDoors {
             config: self.config,
             counters: Counters::default(),
             requests: Arc::new(Semaphore::new(self.config.requests_at_once_max)),
-            connections: Arc::new(Semaphore::new(self.config.connections_max)),
             recorder,
-            stop: self.stop.child_token(),
-            tasks: self.tasks.clone(),
+            scope,
         };
         Ok(Box::new(serving.open(dir)?))
     }
@@ -132,8 +125,4 @@ impl ModelDoor for ModelDoors {
     fn has_prices(&self, model: &str) -> bool {
         lock(&self.models).get(model).is_some_and(|model| !model.provider.prices.0.is_empty())
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
