@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::config::Config;
 use crate::error::{ConnectError, closed};
+use crate::link_loop::LinkLoop;
 use crate::pending::{Answer, StreamSender, Waiter};
 use crate::task::{ClientTask, Control, Handles, Order};
 use crate::transport::{Dealer, LinkState};
@@ -45,8 +46,8 @@ impl Client {
     pub async fn connect(config: Config) -> Result<Self, ConnectError> {
         let (dealer, mut link) = Dealer::open(&config.endpoint, &config.credentials).await?;
         let connection_id = link.up(&config.endpoint, config.connect_timeout).await?;
-        let (task, Handles { inbox, control, state }) =
-            ClientTask::new(&config, dealer, link, connection_id);
+        let link = LinkLoop::new(&config, dealer, link, connection_id);
+        let (task, Handles { inbox, control, state }) = ClientTask::new(&config, link);
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
         let permits = Arc::new(Semaphore::new(config.calls_max));

@@ -29,6 +29,7 @@ mod error;
 mod gaps;
 mod heartbeat;
 pub mod line;
+mod link_loop;
 mod named;
 mod pending;
 mod stream;

@@ -1,8 +1,8 @@
 //! The task that owns the socket: takes orders, sends frames, and passes replies to their waiters.
 
-use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::pending;
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_proto::frame::{Body, Command, Frame, FrameError};
@@ -10,13 +10,12 @@ use ringback_proto::ids::RequestId;
 use ringback_proto::{Error, ErrorKind};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
-use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::config::Config;
 use crate::error::{closed, link_lost, no_link, unexpected};
-use crate::heartbeat::{Beat, Heartbeat};
+use crate::link_loop::{LinkLoop, Turn};
 use crate::pending::{Pending, Waiter};
-use crate::transport::{Dealer, Link, LinkEvent, LinkState, Unsent};
+use crate::transport::LinkState;
 
 /// A frame to send, and the waiter for its reply; a credit has no waiter.
 #[derive(Debug)]
@@ -39,17 +38,12 @@ pub(crate) enum Control {
 
 #[derive(Debug)]
 pub(crate) struct ClientTask {
-    dealer: Dealer,
-    link: Link,
+    link: LinkLoop,
+    /// Orders wait while the link has no room.
     inbox: mpsc::Receiver<Order>,
     control: mpsc::Receiver<Control>,
     state: watch::Sender<LinkState>,
-    connection_id: Option<u64>,
     pending: Pending,
-    /// Frames that did not fit into the socket. Orders wait while there are any.
-    unsent: VecDeque<Unsent>,
-    heartbeat: Heartbeat,
-    interval: Duration,
 }
 
 /// The other ends of the task's queues.
@@ -61,28 +55,12 @@ pub(crate) struct Handles {
 
 impl ClientTask {
     /// Makes a task on a link that is up.
-    pub(crate) fn new(
-        config: &Config,
-        dealer: Dealer,
-        link: Link,
-        connection_id: u64,
-    ) -> (Self, Handles) {
+    pub(crate) fn new(config: &Config, link: LinkLoop) -> (Self, Handles) {
         let (inbox_sender, inbox) = mpsc::channel(config.calls_max);
         // One more than there are calls, for the close.
         let (control_sender, control) = mpsc::channel(config.calls_max + 1);
         let (state, state_receiver) = watch::channel(LinkState::Up);
-        let task = Self {
-            dealer,
-            link,
-            inbox,
-            control,
-            state,
-            connection_id: Some(connection_id),
-            pending: Pending::default(),
-            unsent: VecDeque::new(),
-            heartbeat: Heartbeat::new(config.heartbeat_misses_max),
-            interval: config.heartbeat_interval,
-        };
+        let task = Self { link, inbox, control, state, pending: Pending::default() };
         let handles =
             Handles { inbox: inbox_sender, control: control_sender, state: state_receiver };
         (task, handles)
@@ -90,24 +68,20 @@ impl ClientTask {
 
     /// Runs until it is closed or every handle is gone.
     pub(crate) async fn run(mut self) {
-        let mut ticks = ticks(self.interval);
-        self.send(ready());
+        self.link.send(ready());
         let done = loop {
             let flow = tokio::select! {
                 biased;
                 control = self.control.recv() => self.on_control(control),
-                event = self.link.changed() => self.on_link(event).await,
-                _ = ticks.tick() => self.on_interval().await,
-                () = self.dealer.writable(), if !self.unsent.is_empty() => self.on_writable(),
-                received = self.dealer.recv() => self.on_received(received),
-                Some(order) = self.inbox.recv(), if self.unsent.is_empty() => self.on_order(order),
+                turn = self.link.next(pending()) => self.on_turn(turn),
+                Some(order) = self.inbox.recv(), if self.link.has_room() => self.on_order(order),
             };
             if let ControlFlow::Break(done) = flow {
                 break done;
             }
         };
         self.pending.fail_all(&closed());
-        self.dealer.close().await;
+        self.link.close().await;
         // The closing side waits for this.
         drop(done);
     }
@@ -116,7 +90,7 @@ impl ClientTask {
         match control {
             Some(Control::Cancel { request_id, permit }) => {
                 if self.pending.remove(request_id) {
-                    self.send(Frame::new(Command::Cancel, request_id, Body::Empty));
+                    self.link.send(Frame::new(Command::Cancel, request_id, Body::Empty));
                 }
                 drop(permit);
                 ControlFlow::Continue(())
@@ -127,71 +101,35 @@ impl ClientTask {
                 ControlFlow::Continue(())
             }
             Some(Control::Close { done }) => {
-                self.send(Frame::new(Command::Disconnect, RequestId::random(), Body::Empty));
+                self.link.send(Frame::new(Command::Disconnect, RequestId::random(), Body::Empty));
                 ControlFlow::Break(Some(done))
             }
             None => ControlFlow::Break(None),
         }
     }
 
-    async fn on_link(&mut self, event: LinkEvent) -> Flow {
-        match event {
-            LinkEvent::Up { connection_id } => self.link_up(connection_id),
-            LinkEvent::Down { reason } => self.link_down(LinkState::Down, &reason),
-            LinkEvent::Refused { reason } => self.link_down(LinkState::Refused, &reason),
-            LinkEvent::Unclear => {
-                self.link_down(LinkState::Down, "its events arrived too fast");
-                if let Some(connection_id) = self.dealer.connection().await {
-                    self.link_up(connection_id);
-                }
+    fn on_turn(&mut self, turn: Turn<Infallible>) -> Flow {
+        match turn {
+            Turn::Up => {
+                self.state.send_replace(LinkState::Up);
+                self.link.send(ready());
             }
-            LinkEvent::Closed => return ControlFlow::Break(None),
+            Turn::Down { state, reason } => self.link_down(state, &reason),
+            Turn::Received(received) => self.on_frame(received),
+            Turn::Kept => {}
+            Turn::Own(never) => match never {},
+            Turn::Closed => return ControlFlow::Break(None),
         }
         ControlFlow::Continue(())
-    }
-
-    fn link_up(&mut self, connection_id: u64) {
-        tracing::debug!("connected to the daemon again");
-        self.connection_id = Some(connection_id);
-        self.heartbeat.heard();
-        self.state.send_replace(LinkState::Up);
-        self.send(ready());
     }
 
     fn link_down(&mut self, state: LinkState, reason: &str) {
-        tracing::debug!(reason, "the connection to the daemon is lost");
         // A reply that arrived before the end still counts.
-        while let Some(received) = self.dealer.try_recv() {
+        while let Some(received) = self.link.try_recv() {
             self.on_frame(received);
         }
-        self.connection_id = None;
         self.state.send_replace(state);
-        self.unsent.clear();
         self.pending.fail_all(&link_lost(reason));
-    }
-
-    async fn on_interval(&mut self) -> Flow {
-        if let Some(connection_id) = self.connection_id {
-            match self.heartbeat.interval_over() {
-                Beat::Send => {
-                    self.send(Frame::new(Command::Heartbeat, RequestId::random(), Body::Empty));
-                }
-                Beat::Dead => {
-                    self.link_down(LinkState::Down, "no heartbeat received");
-                    self.dealer.drop_connection(connection_id).await;
-                }
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn on_received(&mut self, received: Option<Result<Frame, FrameError>>) -> Flow {
-        let Some(received) = received else {
-            return ControlFlow::Break(None);
-        };
-        self.heartbeat.heard();
-        self.on_frame(received);
-        ControlFlow::Continue(())
     }
 
     fn on_frame(&mut self, received: Result<Frame, FrameError>) {
@@ -223,7 +161,7 @@ impl ClientTask {
     fn on_order(&mut self, order: Order) -> Flow {
         let Order { frame, waiter } = order;
         if let Some(waiter) = waiter {
-            if self.connection_id.is_none() {
+            if !self.link.is_up() {
                 waiter.fail(no_link());
                 return ControlFlow::Continue(());
             }
@@ -236,31 +174,8 @@ impl ClientTask {
                 return ControlFlow::Continue(());
             }
         }
-        self.send(frame);
+        self.link.send(frame);
         ControlFlow::Continue(())
-    }
-
-    fn send(&mut self, frame: Frame) {
-        if self.connection_id.is_none() {
-            return;
-        }
-        // Behind those that wait, so that a cancel never overtakes its request.
-        self.unsent.push_back(Dealer::pack(frame));
-        self.flush();
-    }
-
-    fn on_writable(&mut self) -> Flow {
-        self.flush();
-        ControlFlow::Continue(())
-    }
-
-    fn flush(&mut self) {
-        while let Some(unsent) = self.unsent.pop_front() {
-            if let Err(unsent) = self.dealer.try_send(unsent) {
-                self.unsent.push_front(unsent);
-                return;
-            }
-        }
     }
 }
 
@@ -280,11 +195,4 @@ fn ready() -> Frame {
         rmp_serde::to_vec_named(&Ready { protocol: "HOOT01", accepts_binary: true, tools: [] })
             .expect("three fields can be encoded");
     Frame::new(Command::Ready, RequestId::random(), Body::MsgPack(Bytes::from(body)))
-}
-
-fn ticks(interval: Duration) -> Interval {
-    let mut ticks = tokio::time::interval(interval);
-    // After a pause on our side the other side must get its full interval again.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
 }

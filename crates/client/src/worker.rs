@@ -13,6 +13,7 @@ use self::task::WorkerTask;
 pub use self::tools::{WorkerCall, WorkerTools};
 use crate::config::Config;
 use crate::error::{ConnectError, closed};
+use crate::link_loop::LinkLoop;
 use crate::transport::Dealer;
 
 /// Why a worker cannot serve.
@@ -70,8 +71,8 @@ impl Worker {
         let (state, mut serving) = watch::channel(Serving::Asking);
         let (close, closing) = mpsc::channel(1);
         let service = tools.service().to_owned();
-        let task =
-            WorkerTask::new(&config, Arc::new(tools), dealer, link, connection_id, state, closing);
+        let link = LinkLoop::new(&config, dealer, link, connection_id);
+        let task = WorkerTask::new(&config, Arc::new(tools), link, state, closing);
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
         let is_answer = |serving: &Serving| matches!(serving, Serving::Yes | Serving::Refused(_));

@@ -1,12 +1,13 @@
 //! The task that owns a worker's socket: receives calls, starts work, sends replies.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::future::pending;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_proto::frame::{Body, Command, Frame, FrameError, Text};
+use ringback_proto::frame::{Body, Command, Frame, Text};
 use ringback_proto::ids::{RequestId, StreamId};
 use ringback_proto::msgpack::{self, TopLevel};
 use ringback_proto::ready::Ready;
@@ -14,23 +15,20 @@ use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope};
 use serde::Deserialize;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{self, JoinError, JoinSet};
-use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::Serving;
 use super::tools::{WorkerCall, WorkerTools, outcome};
 use crate::config::Config;
-use crate::heartbeat::{Beat, Heartbeat};
-use crate::transport::{Dealer, Link, LinkEvent, Unsent};
+use crate::link_loop::{LinkLoop, Turn};
+use crate::transport::LinkState;
 
 /// Chunks that wait for the socket; senders of more wait.
 const OUTBOX: usize = 64;
 
 pub(super) struct WorkerTask {
     tools: Arc<WorkerTools>,
-    dealer: Dealer,
-    link: Link,
-    connection_id: Option<u64>,
+    link: LinkLoop,
     state: watch::Sender<Serving>,
     closing: mpsc::Receiver<oneshot::Sender<()>>,
     /// The Ready frame that is not answered yet.
@@ -43,9 +41,14 @@ pub(super) struct WorkerTask {
     places: Arc<Semaphore>,
     to_outbox: mpsc::Sender<Frame>,
     outbox: mpsc::Receiver<Frame>,
-    unsent: VecDeque<Unsent>,
-    heartbeat: Heartbeat,
-    interval: Duration,
+}
+
+/// The worker's own work.
+enum Own {
+    /// A call ended.
+    Ended(Result<(task::Id, Frame), JoinError>),
+    /// A running call sends a chunk.
+    Chunk(Frame),
 }
 
 /// Whether the task continues, or ends and notifies a waiter.
@@ -65,9 +68,7 @@ impl WorkerTask {
     pub(super) fn new(
         config: &Config,
         tools: Arc<WorkerTools>,
-        dealer: Dealer,
-        link: Link,
-        connection_id: u64,
+        link: LinkLoop,
         state: watch::Sender<Serving>,
         closing: mpsc::Receiver<oneshot::Sender<()>>,
     ) -> Self {
@@ -75,9 +76,7 @@ impl WorkerTask {
         Self {
             places: Arc::new(Semaphore::new(tools.calls_max())),
             tools,
-            dealer,
             link,
-            connection_id: Some(connection_id),
             state,
             closing,
             asked: None,
@@ -87,76 +86,67 @@ impl WorkerTask {
             by_task: HashMap::new(),
             to_outbox,
             outbox,
-            unsent: VecDeque::new(),
-            heartbeat: Heartbeat::new(config.heartbeat_misses_max),
-            interval: config.heartbeat_interval,
         }
     }
 
     /// Runs until it is closed or the worker is dropped.
     pub(super) async fn run(mut self) {
-        let mut ticks = ticks(self.interval);
         self.offer();
         let done = loop {
+            let has_room = self.link.has_room();
+            let Self { link, closing, running, outbox, .. } = &mut self;
+            let own = async {
+                tokio::select! {
+                    biased;
+                    Some(ended) = running.join_next_with_id() => Own::Ended(ended),
+                    Some(chunk) = outbox.recv(), if has_room => Own::Chunk(chunk),
+                    else => pending().await,
+                }
+            };
             let flow = tokio::select! {
                 biased;
-                done = self.closing.recv() => self.on_close(done),
-                event = self.link.changed() => self.on_link(event).await,
-                _ = ticks.tick() => self.on_interval().await,
-                () = self.dealer.writable(), if !self.unsent.is_empty() => self.flush(),
-                Some(ended) = self.running.join_next_with_id() => self.on_ended(ended),
-                Some(chunk) = self.outbox.recv(), if self.unsent.is_empty() => self.on_chunk(chunk),
-                received = self.dealer.recv() => self.on_received(received),
+                done = closing.recv() => self.on_close(done),
+                turn = link.next(own) => self.on_turn(turn),
             };
             if let ControlFlow::Break(done) = flow {
                 break done;
             }
         };
         self.stop_all();
-        self.dealer.close().await;
+        self.link.close().await;
         // The closing side waits for this.
         drop(done);
     }
 
     fn on_close(&mut self, done: Option<oneshot::Sender<()>>) -> Flow {
-        self.send(Frame::new(Command::Disconnect, RequestId::random(), Body::Empty));
+        self.link.send(Frame::new(Command::Disconnect, RequestId::random(), Body::Empty));
         ControlFlow::Break(done)
     }
 
-    async fn on_link(&mut self, event: LinkEvent) -> Flow {
-        match event {
-            LinkEvent::Up { connection_id } => self.link_up(connection_id),
-            LinkEvent::Down { reason } => self.link_down(&reason),
-            LinkEvent::Refused { reason } => {
-                self.link_down(&reason);
-                let error = Error::new(ErrorKind::Unauthenticated, reason);
-                self.state.send_replace(Serving::Refused(error));
+    fn on_turn(&mut self, turn: Turn<Own>) -> Flow {
+        match turn {
+            Turn::Up => self.offer(),
+            Turn::Down { state, reason } => self.link_down(state, reason),
+            Turn::Received(Ok(frame)) => self.on_frame(&frame),
+            Turn::Received(Err(error)) => {
+                tracing::debug!(%error, "ignoring a message that is not a frame");
             }
-            LinkEvent::Unclear => {
-                self.link_down("its events arrived too fast");
-                if let Some(connection_id) = self.dealer.connection().await {
-                    self.link_up(connection_id);
-                }
-            }
-            LinkEvent::Closed => return ControlFlow::Break(None),
+            Turn::Own(Own::Ended(ended)) => self.on_ended(ended),
+            Turn::Own(Own::Chunk(chunk)) => self.on_chunk(chunk),
+            Turn::Kept => {}
+            Turn::Closed => return ControlFlow::Break(None),
         }
         ControlFlow::Continue(())
     }
 
-    fn link_up(&mut self, connection_id: u64) {
-        self.connection_id = Some(connection_id);
-        self.heartbeat.heard();
-        self.offer();
-    }
-
     /// Drops the calls of this connection: the daemon has given them up and wants no answers.
-    fn link_down(&mut self, reason: &str) {
-        tracing::debug!(reason, "the worker's connection to the daemon is lost");
-        self.connection_id = None;
+    fn link_down(&mut self, state: LinkState, reason: String) {
         self.asked = None;
-        self.unsent.clear();
         self.stop_all();
-        self.state.send_replace(Serving::Down);
+        self.state.send_replace(match state {
+            LinkState::Refused => Serving::Refused(Error::new(ErrorKind::Unauthenticated, reason)),
+            LinkState::Up | LinkState::Down => Serving::Down,
+        });
     }
 
     fn stop_all(&mut self) {
@@ -176,41 +166,14 @@ impl WorkerTask {
         let service = Text::try_from(self.tools.service()).unwrap_or_default();
         self.asked = Some(request_id);
         let body = Body::MsgPack(body.into());
-        self.send(Frame { service, ..Frame::new(Command::Ready, request_id, body) });
-    }
-
-    async fn on_interval(&mut self) -> Flow {
-        if let Some(connection_id) = self.connection_id {
-            match self.heartbeat.interval_over() {
-                Beat::Send => {
-                    self.send(Frame::new(Command::Heartbeat, RequestId::random(), Body::Empty));
-                }
-                Beat::Dead => {
-                    self.link_down("no heartbeat received");
-                    self.dealer.drop_connection(connection_id).await;
-                }
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn on_received(&mut self, received: Option<Result<Frame, FrameError>>) -> Flow {
-        let Some(received) = received else {
-            return ControlFlow::Break(None);
-        };
-        self.heartbeat.heard();
-        match received {
-            Ok(frame) => self.on_frame(&frame),
-            Err(error) => tracing::debug!(%error, "ignoring a message that is not a frame"),
-        }
-        ControlFlow::Continue(())
+        self.link.send(Frame { service, ..Frame::new(Command::Ready, request_id, body) });
     }
 
     fn on_frame(&mut self, frame: &Frame) {
         match frame.command {
             Command::Request => {
                 if let Err(error) = self.begin(frame) {
-                    self.send(outcome(frame.request_id, Err(error)));
+                    self.link.send(outcome(frame.request_id, Err(error)));
                 }
             }
             Command::Cancel => {
@@ -282,7 +245,7 @@ impl WorkerTask {
     }
 
     /// Answers, unless the answer is no longer wanted.
-    fn on_ended(&mut self, ended: Result<(task::Id, Frame), JoinError>) -> Flow {
+    fn on_ended(&mut self, ended: Result<(task::Id, Frame), JoinError>) {
         let (task_id, reply) = match ended {
             Ok((task_id, reply)) => (task_id, Some(reply)),
             Err(error) => (error.id(), None),
@@ -297,35 +260,16 @@ impl WorkerTask {
             };
             // After its own chunks.
             while let Ok(chunk) = self.outbox.try_recv() {
-                self.send(chunk);
+                self.link.send(chunk);
             }
-            self.send(reply.unwrap_or_else(panicked));
+            self.link.send(reply.unwrap_or_else(panicked));
         }
-        ControlFlow::Continue(())
     }
 
-    fn on_chunk(&mut self, chunk: Frame) -> Flow {
+    fn on_chunk(&mut self, chunk: Frame) {
         if self.calls.contains_key(&chunk.request_id) {
-            self.send(chunk);
+            self.link.send(chunk);
         }
-        ControlFlow::Continue(())
-    }
-
-    fn send(&mut self, frame: Frame) {
-        if self.connection_id.is_some() {
-            self.unsent.push_back(Dealer::pack(frame));
-            drop(self.flush());
-        }
-    }
-
-    fn flush(&mut self) -> Flow {
-        while let Some(unsent) = self.unsent.pop_front() {
-            if let Err(unsent) = self.dealer.try_send(unsent) {
-                self.unsent.push_front(unsent);
-                break;
-            }
-        }
-        ControlFlow::Continue(())
     }
 }
 
@@ -341,11 +285,4 @@ fn read(frame: &Frame) -> Result<(Asked, Bytes), Error> {
     let asked = rmp_serde::from_slice(body)
         .map_err(|error| Error::invalid(format!("the Request is malformed: {error}")))?;
     Ok((asked, arguments))
-}
-
-fn ticks(interval: Duration) -> Interval {
-    let mut ticks = tokio::time::interval(interval);
-    // After a pause on our side the other side must get its full interval again.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
 }
