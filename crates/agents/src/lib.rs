@@ -13,7 +13,7 @@
 //! * [`Programs`]: where agents are installed, and what belongs to each.
 //! * [`preset`]: agents known by name, and whether they are installed.
 //! * [`scripted`]: the scripted agent, as a program.
-//! * [`server::ToolServer`]: an MCP server that is started for its tools, and its pipes.
+//! * [`mcp_client::ToolServer`]: an MCP server that is started for its tools, and its pipes.
 //!
 //! Invariants:
 //!
@@ -36,12 +36,12 @@ mod event;
 mod files;
 mod handle;
 mod installed;
+pub mod mcp_client;
 mod one_shot;
 mod permission;
 mod policy;
 pub mod preset;
 pub mod scripted;
-pub mod server;
 mod spec;
 mod tail;
 mod talk;

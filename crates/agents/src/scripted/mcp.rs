@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use ringback_mcp_wire::{Era, RawValue};
 use tokio::time::{Instant, timeout_at};
 
-use crate::server::{Heard, ServerAnswer, ServerSpec, ToolServer};
+use crate::mcp_client::{Heard, ServerAnswer, ServerSpec, ToolServer};
 
 /// An MCP server.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ringback_agents::server::{
+use ringback_agents::mcp_client::{
     Era, Heard, ServerAnswer, ServerError, ServerTool, ToolServer, refusal,
 };
 use ringback_core::lines::{Holding, ToParty};
