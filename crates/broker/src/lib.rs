@@ -51,7 +51,7 @@ pub use containers::{ContainerSettings, ImageName, ImageNameError, ImageSource};
 pub use content::{BlobReader, BlobWriter, StoredBlob};
 pub use disk::{Disk, DiskLimits, Inodes, KeepFree, Space};
 pub use follow::{Follow, Followed};
-pub use identity::Credential;
+pub use identity::{Credential, Door};
 pub use kernel::{Blocking, Clock, Entropy, Subscription};
 pub use lines::{
     CallContext, CallerCall, CallerStream, CallerTools, Callers, ChunkSink, LineCall, LineOffer,

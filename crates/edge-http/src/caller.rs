@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use ringback_broker::{Credential, Edge};
+use ringback_broker::{Credential, Door, Edge};
 use ringback_proto::{Error, ErrorKind, Tool};
 use serde::Deserialize;
 
-use crate::edge::{Door, State};
+use crate::edge::State;
 use crate::error::HttpError;
 
 /// The caller of one request.

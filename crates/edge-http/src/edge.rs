@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::FromRef;
-use ringback_broker::Broker;
+use ringback_broker::{Broker, Door};
 use ringback_proto::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
 
@@ -13,15 +13,6 @@ use crate::client_tools::ClientToolSettings;
 use crate::error::HttpError;
 use crate::status::Status;
 use crate::tickets::Tickets;
-
-/// How callers authenticate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// With a bearer token.
-    Token,
-    /// Not at all: any client that reaches the listener is the daemon's own user. Only on loopback.
-    Open,
-}
 
 /// The HTTP edge, before it is attached to a listener.
 #[derive(Debug)]

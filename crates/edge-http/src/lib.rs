@@ -46,8 +46,9 @@ mod v1;
 pub use axum::Router;
 pub use client_tools::ClientToolSettings;
 pub use docs::openapi;
-pub use edge::{Door, HttpEdge};
+pub use edge::HttpEdge;
 pub use readiness::{Readiness, ReadyFlag, ReadyState};
+pub use ringback_broker::Door;
 pub use status::Status;
 pub use v1::BLOBS;
 

@@ -7,12 +7,11 @@ use axum::extract::State as With;
 use axum::http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use ringback_broker::Credential;
+use ringback_broker::{Credential, Door};
 use ringback_mcp_wire::{Code, Fault, Id};
 use ringback_proto::{Error, ErrorKind};
 use serde::Serialize;
 
-use crate::config::Door;
 use crate::respond;
 use crate::state::State;
 

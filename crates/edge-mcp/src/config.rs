@@ -2,14 +2,7 @@
 
 use std::time::Duration;
 
-/// How callers authenticate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// With a bearer token.
-    Token,
-    /// Not at all: any client that reaches the listener is the daemon's own user. Only on loopback.
-    Open,
-}
+use ringback_broker::Door;
 
 /// Limits on the number of MCP sessions and on their idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -45,5 +45,6 @@ mod respond;
 mod state;
 mod tools;
 
-pub use config::{Config, Door, SessionLimits};
+pub use config::{Config, SessionLimits};
 pub use edge::McpEdge;
+pub use ringback_broker::Door;

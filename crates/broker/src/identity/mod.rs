@@ -14,6 +14,15 @@ pub use self::tokens::Credential;
 pub(crate) use self::tokens::{NewKey, Token, Tokens, new_secret, secret_hash};
 use crate::kernel::Kernel;
 
+/// How callers of an HTTP edge authenticate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// With a bearer token.
+    Token,
+    /// Not at all: any client that reaches the listener is the daemon's own user. Only on loopback.
+    Open,
+}
+
 /// All tokens.
 #[derive(Debug)]
 pub(crate) struct Identity {
