@@ -5,6 +5,7 @@ use std::io;
 
 use ringback_blobs::tree::{DiffError, TreeError};
 use ringback_blobs::{OpenRootedError, ReadBlobError, UploadError, WriteBlobError};
+pub(crate) use ringback_proto::chain;
 use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_store::{CommitError, ReadError};
 
@@ -12,19 +13,8 @@ use ringback_store::{CommitError, ReadError};
 #[must_use]
 pub fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let log_id = format!("log_{:016x}", rand::random::<u64>());
-    tracing::error!(log_id, error = causes(&error), "a call failed inside the daemon");
+    tracing::error!(log_id, error = chain(&error), "a call failed inside the daemon");
     Error::internal(log_id, error)
-}
-
-/// Formats an error with all its causes.
-pub(crate) fn causes(error: &dyn std::error::Error) -> String {
-    let mut causes = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        causes = format!("{causes}: {cause}");
-        source = cause.source();
-    }
-    causes
 }
 
 pub(crate) fn read(error: ReadError) -> Error {
@@ -142,7 +132,7 @@ pub(crate) fn diff(error: DiffError) -> Error {
 /// Reports a directory that could not be removed: the caller learns which one, caller and log learn
 /// why.
 pub(crate) fn tree_left(error: TreeError) -> Error {
-    let why = causes(&error);
+    let why = chain(&error);
     let kind = match &error {
         TreeError::File { source, .. } => source_kind(source).unwrap_or(ErrorKind::Internal),
         TreeError::Taken { .. }

@@ -12,6 +12,7 @@
 //! * Bytes from untrusted peers pass the limits of [`msgpack`] before any decoder sees them.
 
 pub mod any;
+mod chain;
 pub mod chunk;
 pub mod data;
 pub mod envelope;
@@ -34,6 +35,7 @@ pub mod timing;
 pub mod tool;
 pub mod value;
 
+pub use chain::chain;
 pub use chunk::StreamChunk;
 pub use envelope::{CallOptions, RequestEnvelope, ResponseEnvelope, ToolCall};
 pub use error::{Certainty, Error, ErrorKind, Result};

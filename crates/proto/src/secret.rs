@@ -44,3 +44,16 @@ impl JsonSchema for Secret {
         String::json_schema(generator)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Secret;
+
+    /// Rule: a secret never appears in a log.
+    #[test]
+    fn a_secret_prints_as_stars_wherever_it_is_nested() {
+        let secret = Secret::new("oub_0123".to_owned());
+        assert_eq!(format!("{:?}", Some(&secret)), "Some(***)");
+        assert_eq!(secret.expose(), "oub_0123");
+    }
+}

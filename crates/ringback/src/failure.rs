@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use ringback_client::line::LineError;
 use ringback_client::{ConnectError, SubscribeError};
+use ringback_proto::chain;
 use ringback_proto::error::ToolError;
 use ringback_proto::{Certainty, Error, ErrorKind};
-use ringback_service::chain;
 use serde::Serialize;
 
 use crate::config::{ConfigError, EXIT_BAD_CONFIG};

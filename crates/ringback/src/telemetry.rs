@@ -3,7 +3,7 @@
 //! Logs go to standard error as text or JSON. Traces go to an OpenTelemetry collector when
 //! `telemetry.otlp_endpoint` is set, in builds with the feature `otel`. Metrics are always
 //! collected, and rendered through a handle. None of them ever carries a secret: tokens and keys
-//! are [`ringback_service::Secret`], which prints as `***`.
+//! are [`ringback_proto::secret::Secret`], which prints as `***`.
 
 #[cfg(feature = "otel")]
 #[path = "telemetry/otel.rs"]

@@ -11,8 +11,6 @@
 //! * [`OpenFiles`]: the limit of open files, and the share for connections.
 //! * [`PrivateSocket`]: a Unix socket that only this user's processes can reach.
 //! * [`SessionSockets`]: one such socket per session; [`SessionSocket`] is one of them.
-//! * [`Secret`]: a value that never prints itself.
-//! * [`chain`]: an error with all its causes on one line.
 //!
 //! Invariants:
 //!
@@ -25,19 +23,15 @@
 //! * No request reaches a router unless its `Host` and `Origin` are on the lists.
 //! * This crate never reads the environment and never prints.
 
-mod chain;
 pub mod http;
 mod open_files;
-mod secret;
 mod session_socket;
 mod shutdown;
 mod stage;
 mod unix;
 
-pub use chain::chain;
 pub use http::{BindError, HttpConfig, HttpListener, Stop, Tls, TlsError};
 pub use open_files::OpenFiles;
-pub use secret::Secret;
 pub use session_socket::{Place, SessionSocket, SessionSockets, SocketHandler, SocketScope};
 pub use shutdown::{Graces, Layer, Phase, Shutdown, StageReport};
 pub use stage::{Panics, Spawner, Stage, StageClosed, Stopped, TaskPanic};

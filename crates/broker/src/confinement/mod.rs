@@ -61,7 +61,7 @@ impl Sandboxes {
         let confiner = self.confiner.clone().ok_or_else(|| unconfined("a sandbox"))?;
         let missing = self.missing_layer(&confiner, project.image.is_some()).await?;
         missing.map_or(Ok(()), |missing| {
-            let message = format!("cannot create a sandbox: {}", failure::causes(&missing));
+            let message = format!("cannot create a sandbox: {}", failure::chain(&missing));
             Err(Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted))
         })
     }

@@ -252,7 +252,7 @@ fn not_executed(project: ProjectId, error: &ExecError) -> Error {
         }
         ExecError::NotPossible => Error::new(ErrorKind::Conflict, error.to_string()),
         ExecError::Engine(_) => {
-            let message = format!("the command did not run: {}", failure::causes(error));
+            let message = format!("the command did not run: {}", failure::chain(error));
             Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::MayHaveRun)
         }
     }

@@ -236,7 +236,7 @@ async fn tell(ctx: &Context, last: &mut VecDeque<String>, line: String) {
 
 /// Returns the error of a failed build, with the end of its log for callers without the stream.
 fn not_built(tag: &str, error: &BuildError, last: &VecDeque<String>) -> Error {
-    let mut message = format!("cannot build `{tag}`: {}", failure::causes(error));
+    let mut message = format!("cannot build `{tag}`: {}", failure::chain(error));
     if !last.is_empty() {
         let lines: Vec<_> = last.iter().map(String::as_str).collect();
         message.push_str("\nthe last lines of its log:\n");
@@ -246,7 +246,7 @@ fn not_built(tag: &str, error: &BuildError, last: &VecDeque<String>) -> Error {
 }
 
 fn failed(what: &str, image: &str, error: &dyn std::error::Error) -> Error {
-    let message = format!("cannot {what} `{image}`: {}", failure::causes(error));
+    let message = format!("cannot {what} `{image}`: {}", failure::chain(error));
     Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted)
 }
 

@@ -301,6 +301,6 @@ pub(super) fn refused(project: ProjectId, refusal: Refusal) -> Error {
 
 /// Returns the error for a sandbox that could not be created.
 pub(super) fn not_started(error: &ringback_sandbox::StartError) -> Error {
-    let message = format!("cannot create the sandbox: {}", failure::causes(error));
+    let message = format!("cannot create the sandbox: {}", failure::chain(error));
     Error::new(ErrorKind::ToolFailed, message).with_certainty(ringback_proto::Certainty::NotStarted)
 }

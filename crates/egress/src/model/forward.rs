@@ -9,8 +9,8 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue, UPGRADE};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use ringback_proto::chain;
 use ringback_proto::secret::Secret;
-use ringback_service::chain;
 use ringback_service::http::{Impatient, Stalled};
 use tokio::time::timeout;
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use ringback_service::{Secret, chain};
+use ringback_proto::chain;
+use ringback_proto::secret::Secret;
 
 use super::section::{Raw, Section, section};
 use super::{Config, Environment, Origin, ServeFlags};
@@ -291,7 +292,7 @@ section! {
     /// A section with a secret.
     struct Sample = "sample" {
         /// A secret.
-        pub password: Secret<String> = Secret::new(String::new()),
+        pub password: Secret = Secret::new(String::new()),
     }
 }
 

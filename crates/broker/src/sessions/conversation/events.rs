@@ -161,7 +161,7 @@ impl Conversations {
             .map_err(|error| error.to_string())
             .and_then(|bytes| {
                 let written = self.journal.append_at(ring, index, Bytes::from(bytes));
-                written.map_err(|error| failure::causes(&error))
+                written.map_err(|error| failure::chain(&error))
             });
         if let Err(error) = written {
             tracing::error!(session = %ring, index, error, "cannot write an event to the journal");

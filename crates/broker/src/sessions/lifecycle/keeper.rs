@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::confinement::{BoxLauncher, Seen};
 use crate::disk::Watch;
-use crate::failure::causes;
+use crate::failure::chain;
 use crate::sessions::conversation::events::{bounded, event};
 use crate::sessions::conversation::heard::shown;
 use crate::sessions::lifecycle::agent::{Answers, INSIDE, Place, Ready};
@@ -217,14 +217,14 @@ impl Keeper {
         let begin = move || {
             let programs = match &confiner {
                 None => Programs::Here(path),
-                Some(confiner) => confiner.programs(path).map_err(|error| causes(&error))?,
+                Some(confiner) => confiner.programs(path).map_err(|error| chain(&error))?,
             };
             let Ready { mut spec, shown, protocol, files } =
                 usual.ready(place, &programs, &permissions, conversation)?;
             let launcher =
                 confiner.map(|confiner| BoxLauncher::new(confiner, dir, inside, shown, image));
             spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
-            let begun = Driver::start(spec, protocol, files).map_err(|error| causes(&error))?;
+            let begun = Driver::start(spec, protocol, files).map_err(|error| chain(&error))?;
             Ok::<_, String>((begun, launcher))
         };
         let before = self.sessions.disk.measured_before(self.place).await;
@@ -243,7 +243,7 @@ impl Keeper {
             let project = project.map_err(|error| error.to_string())?;
             let project = project.ok_or_else(|| format!("project {id} no longer exists"))?;
             let policy = self.sessions.policy_for(project.permissions.as_ref(), &self.agent);
-            let policy = policy.map_err(|error| causes(&error))?;
+            let policy = policy.map_err(|error| chain(&error))?;
             let overall = policy.overall();
             // Unchanged since the policy was set; a later change sets its own.
             if known.as_ref() == Some(&project.permissions) {

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::Broker;
 use crate::confinement::{BoxProcess, Confiner};
 use crate::disk::{BoxEnd, Watch};
-use crate::failure::causes;
+use crate::failure::chain;
 use crate::kernel::Kernel;
 use crate::sessions::Offers;
 use crate::sessions::lifecycle::agent::{PATH, proxy_env};
@@ -186,7 +186,7 @@ impl Offers {
             limits: AgentLimits::default(),
             launcher: None,
         };
-        ringback_agents::spawn(&spec).map_err(|error| unusable(named, &causes(&error)))
+        ringback_agents::spawn(&spec).map_err(|error| unusable(named, &chain(&error)))
     }
 
     async fn launch_confined(
@@ -232,7 +232,7 @@ impl Offers {
             ..plain
         };
         let confined = boxes.sandbox.start(spec).await;
-        let confined = confined.map_err(|error| unusable(named, &causes(&error)))?;
+        let confined = confined.map_err(|error| unusable(named, &chain(&error)))?;
         let Confined { pipes, process, hold } = confined;
         if let Some(own) = &mut belongings.own {
             own.hold = Some(hold);
@@ -261,7 +261,7 @@ impl Offers {
             let programs = match &confiner {
                 None => Programs::Here(path),
                 Some(confiner) => confiner.programs(path).map_err(|error| {
-                    Error::new(ErrorKind::Internal, causes(&error)).with_source(error)
+                    Error::new(ErrorKind::Internal, chain(&error)).with_source(error)
                 })?,
             };
             Ok(programs.find(&command))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_client::line::{LineCall, LineError, LineParty, LineResult};
-use ringback_service::chain;
+use ringback_proto::chain;
 use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;

@@ -8,7 +8,7 @@ use ignore::WalkBuilder;
 use ringback_blobs::Tree;
 use ringback_blobs::tree::{Entry, Packed, TreeError, pack};
 use ringback_broker::START_LIMITS;
-use ringback_service::chain;
+use ringback_proto::chain;
 
 use crate::failure::Failure;
 

@@ -315,5 +315,5 @@ async fn downloaded(client: &Client, hash: BlobHash) -> Result<std::fs::File, Fa
 }
 
 fn wrong(error: &TreeError) -> Failure {
-    Failure::Wrong(ringback_service::chain(error))
+    Failure::Wrong(ringback_proto::chain(error))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_client::line::{Executed, LineError};
-use ringback_service::chain;
+use ringback_proto::chain;
 
 use super::stage::{Stage, Tools};
 use crate::commands::verify::check::{Report, Verdict};
