@@ -1,6 +1,6 @@
 //! The owner of every task, the order in which everything ends, and the HTTP listener for the
-//! edges' routers. Nothing here knows tools, jobs or sessions: this crate runs the other parts and
-//! stops them without losing the work they started.
+//! edges' routers. Nothing here knows tools, jobs or what a session does: this crate runs the other
+//! parts and stops them without losing the work they started.
 //!
 //! Main types:
 //!
@@ -9,8 +9,8 @@
 //!   current state.
 //! * [`HttpListener`]: bind, accept, check `Host` and `Origin`, bound the body, drain.
 //! * [`OpenFiles`]: the limit of open files, and the share for connections.
-//! * [`PrivateSocket`]: a Unix socket that only this user's processes can reach.
-//! * [`SessionSockets`]: one such socket per session; [`SessionSocket`] is one of them.
+//! * [`SessionSockets`]: a Unix socket per session that only this user's processes can reach;
+//!   [`SessionSocket`] is one of them.
 //!
 //! Invariants:
 //!
@@ -35,4 +35,3 @@ pub use open_files::OpenFiles;
 pub use session_socket::{Place, SessionSocket, SessionSockets, SocketHandler, SocketScope};
 pub use shutdown::{Graces, Layer, Phase, Shutdown, StageReport};
 pub use stage::{Panics, Spawner, Stage, StageClosed, Stopped, TaskPanic};
-pub use unix::{PrivateSocket, SocketFile, accept_until};

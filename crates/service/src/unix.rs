@@ -15,16 +15,16 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
 /// A bound socket. Dropping the guard removes the file; dropping the listener closes the socket.
 #[derive(Debug)]
-pub struct PrivateSocket {
+pub(crate) struct PrivateSocket {
     /// The listener.
-    pub listener: UnixListener,
+    pub(crate) listener: UnixListener,
     /// The socket on the disk.
-    pub file: SocketFile,
+    pub(crate) file: SocketFile,
 }
 
 /// The file of a socket, removed when this is dropped.
 #[derive(Debug)]
-pub struct SocketFile(PathBuf);
+pub(crate) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
@@ -43,7 +43,7 @@ impl PrivateSocket {
     ///
     /// # Errors
     /// When it cannot be bound; the error names the path.
-    pub fn bind(dir: &Path, name: &str) -> io::Result<Self> {
+    pub(crate) fn bind(dir: &Path, name: &str) -> io::Result<Self> {
         let path = dir.join(name);
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
@@ -54,7 +54,7 @@ impl PrivateSocket {
 }
 
 /// Passes every connection to `admit` until `stop` fires. No peer can end it.
-pub async fn accept_until(
+pub(crate) async fn accept_until(
     stop: &CancellationToken,
     listener: UnixListener,
     mut admit: impl FnMut(UnixStream),
