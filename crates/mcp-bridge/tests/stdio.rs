@@ -1,4 +1,5 @@
 //! The bridge between lines and a daemon whose HTTP the test plays.
+#![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 use std::time::Duration;
 
