@@ -21,7 +21,7 @@ def docker_config():
     shown = json.dumps(["{probes}", *[it for it in SYSTEM if os.path.exists(it)]])
     return (
         f'[sandbox]\nbackend = "docker"\ndocker = "unix://{said.stdout.strip()}"\nimage = "{engine.IMAGE}"\n'
-        f"readOnly = {shown}\n"
+        f"read_only = {shown}\n"
     )
 
 

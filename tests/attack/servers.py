@@ -103,7 +103,7 @@ def a_link_does_not_show_the_data_directory(world):
         real = Path(directory, "real/parent")
         real.mkdir(parents=True)
         Path(directory, "link").symlink_to(real)
-        config = f'[sandbox]\nreadOnly = ["{{probes}}", "{directory}/real"]\n'
+        config = f'[sandbox]\nread_only = ["{{probes}}", "{directory}/real"]\n'
         with Linked(world, config, f"{directory}/link/data") as target:
             said = read_by_an_agent(target, f"cat {directory}/real/parent/data/token; ls {directory}/real/parent/data")
             assert target.token not in said and "ringback.db" not in said, said
@@ -153,7 +153,7 @@ def key_files_are_hidden_whatever_is_shown(world):
         key.write_text("sk-secret-of-the-provider")
         (key.parent / "link").symlink_to(key)
         config = (
-            f'[sandbox]\nreadOnly = ["{{probes}}", "{directory}/shown"]\n'
+            f'[sandbox]\nread_only = ["{{probes}}", "{directory}/shown"]\n'
             f'[providers.mine]\nurl = "http://127.0.0.1:9"\nkey_file = "{key}"\n'
         )
         with StartsOrNot(world, config) as target:

@@ -240,7 +240,7 @@ command = ["/usr/bin/python3", "{probes}/agent.py"]
 command = ["{binary}", "scripted-agent", "--acp"]
 protocol = "acp"
 """
-SHOWN = '[sandbox]\nreadOnly = ["{probes}"]\n'
+SHOWN = '[sandbox]\nread_only = ["{probes}"]\n'
 # cgroups belong to root here: another user cannot set the limits that need them, and has to opt out.
 WITHOUT_GROUPS = SHOWN + 'memory = "none"\nprocesses = "none"\ncpu = "none"\n'
 

@@ -115,7 +115,7 @@ def refusing_service():
 def a_model_service_is_asked_in_the_trace_of_the_call(world):
     with refusing_service() as (url, seen), socket.create_server(("127.0.0.1", 0)) as collector:
         settings = {
-            "RINGBACK_MODELS__YUE": url,
+            "RINGBACK_STUDIO__SERVICES__YUE": url,
             "RINGBACK_TELEMETRY__OTLP_ENDPOINT": f"http://127.0.0.1:{collector.getsockname()[1]}",
         }
         with Daemon(world.daemon.binary, **settings) as daemon:

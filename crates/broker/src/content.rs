@@ -137,8 +137,7 @@ impl BlobWriter {
         self.size += piece.len() as u64;
         let bytes_max = self.transfer.ctx.rooms.kernel.config.upload_bytes_max;
         if self.size > bytes_max {
-            let message =
-                format!("a blob can have at most {bytes_max} bytes (limits.upload_bytes_max)");
+            let message = format!("a blob can have at most {bytes_max} bytes (limits.upload_max)");
             return self.transfer.noted(Err(Error::new(ErrorKind::TooLarge, message)));
         }
         self.waiting.extend_from_slice(piece);

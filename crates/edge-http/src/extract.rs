@@ -109,7 +109,7 @@ pub(crate) fn broken_body(error: &axum::Error) -> HttpError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();
     while let Some(error) = cause {
         if error.is::<LengthLimitError>() {
-            let message = "the body is larger than this route accepts (http.max_body_bytes)";
+            let message = "the body is larger than this route accepts (http.max_body)";
             return Error::new(ErrorKind::TooLarge, message).into();
         }
         if error.is::<Stalled>() {

@@ -11,7 +11,7 @@ use crate::service::Service;
 pub enum AskError {
     /// It is not configured.
     #[error(
-        "no {service} service is configured: start one, and set `models.{service}` to its address, such as `http://127.0.0.1:2000`"
+        "no {service} service is configured: start one, and set `studio.services.{service}` to its address, such as `http://127.0.0.1:2000`"
     )]
     NotConfigured {
         /// The service.
@@ -19,7 +19,7 @@ pub enum AskError {
     },
     /// It does not answer.
     #[error(
-        "the {service} service does not answer at {endpoint}: start it, or correct `models.{service}`"
+        "the {service} service does not answer at {endpoint}: start it, or correct `studio.services.{service}`"
     )]
     Unreachable {
         /// The service.

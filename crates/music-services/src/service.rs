@@ -37,7 +37,7 @@ impl Service {
         Self::Beatthis,
     ];
 
-    /// Returns its name, which is also its key in the section `models` of the configuration.
+    /// Returns its name, which is also its key in `studio.services` of the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

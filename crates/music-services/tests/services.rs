@@ -149,7 +149,7 @@ async fn what_goes_wrong_is_told_apart() {
     let none = Services::new(Settings::default());
     let error = none.ask(ask(service)).await.unwrap_err();
     assert!(matches!(error, AskError::NotConfigured { .. }));
-    assert!(error.to_string().contains("`models.musicgen`"), "{error}");
+    assert!(error.to_string().contains("`studio.services.musicgen`"), "{error}");
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint: Endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();

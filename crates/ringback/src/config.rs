@@ -2,9 +2,10 @@
 //!
 //! Later wins: the default of each key, the TOML file, the environment (`RINGBACK_HTTP__LISTEN` for
 //! `http.listen`), flags. An unknown key is always an error, with the nearest known name; a bad
-//! value is an error with its file and line. Nothing here reads the process environment directly:
-//! [`Environment`] is passed in.
+//! value is an error with its file and line. An old name of a key works for one release, with a
+//! warning. Nothing here reads the process environment directly: [`Environment`] is passed in.
 
+mod agents;
 mod check;
 mod client_tools;
 mod dirs;
@@ -14,33 +15,38 @@ mod file;
 mod flags;
 mod images;
 mod providers;
+mod quantity;
 mod reference;
+mod renamed;
 mod sandbox;
 mod section;
 mod sections;
 mod sessions;
-mod suggest;
+mod table;
 mod value;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use ringback_egress::{CommandRules, Vault};
 
+pub use agents::Agents;
 pub use client_tools::ClientTools;
 pub use dirs::{DirError, IpcSockets};
 pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
-pub use images::{ImageEntry, Images};
+pub use images::Images;
 pub use providers::{ProviderEntry, Providers, Secrets};
-pub use sandbox::{Bound, Kept, Sandbox, SandboxBackend};
+pub use quantity::{Auto, Bound, ByteSize, Millis, Percent, PlainMillis, Seconds, Span};
+pub use renamed::OldName;
+pub use sandbox::{Sandbox, SandboxBackend};
 pub use section::Key;
-pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Models, Root, Studio, Telemetry};
-pub use sessions::{AgentEntry, Agents, CallerTools, Sessions};
+pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Root, Services, Studio, Telemetry};
+pub use sessions::{CallerTools, Sessions};
 pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
+use renamed::OldNames;
 use section::{Raw, Section, SetError};
 
 /// Every setting of the daemon.
@@ -62,7 +68,7 @@ pub struct Config {
     pub secrets: Secrets,
     /// `[sandbox]`
     pub sandbox: Sandbox,
-    /// `[callerTools]`
+    /// `[caller_tools]`
     pub caller_tools: CallerTools,
     /// `[mcp]`
     pub mcp: Mcp,
@@ -72,8 +78,8 @@ pub struct Config {
     pub files: Files,
     /// `[studio]`
     pub studio: Studio,
-    /// `[models]`
-    pub models: Models,
+    /// `[studio.services]`
+    pub services: Services,
     /// `[log]`
     pub log: Log,
     /// `[telemetry]`
@@ -82,6 +88,7 @@ pub struct Config {
     file: Option<PathBuf>,
     /// Where each key was set, unless it has its default; used in errors.
     origins: BTreeMap<String, Origin>,
+    old_names: OldNames,
 }
 
 impl Config {
@@ -128,20 +135,19 @@ impl Config {
         section: Option<&str>,
         key: Option<&str>,
     ) -> Result<Option<toml::Value>, UnknownKey> {
-        let name = section.unwrap_or_default();
-        let Some(key) = key else {
-            let whole = self.to_table();
-            return match section {
-                None => Ok(Some(toml::Value::Table(whole))),
-                Some(name) => self
-                    .section(name)
-                    .map(|section| Some(toml::Value::Table(section.table())))
-                    .ok_or_else(|| UnknownKey::new(name, "")),
-            };
-        };
-        self.section(name)
-            .and_then(|section| section.show(key))
-            .ok_or_else(|| UnknownKey::new(name, key))
+        if section.is_none() && key.is_none() {
+            return Ok(Some(self.to_table().into()));
+        }
+        let name = Name { section: section.unwrap_or_default(), key: key.unwrap_or_default() };
+        let value = || self.section(name.section)?.show(key?);
+        let table = || self.section(&name.full()).map(|section| Some(self.table(section).into()));
+        value().or_else(table).ok_or_else(|| UnknownKey::new(name))
+    }
+
+    /// Returns the keys that were set under an old name; each deserves a warning.
+    #[must_use]
+    pub fn old_names(&self) -> &[OldName] {
+        &self.old_names.0
     }
 
     /// Returns where a key was set, by its full name such as `http.listen`.
@@ -167,8 +173,8 @@ impl Config {
     #[must_use]
     pub fn vault(&self) -> Vault {
         let rules = CommandRules {
-            timeout: Duration::from_millis(self.secrets.command_timeout),
-            kept: Duration::from_millis(self.secrets.command_kept),
+            timeout: self.secrets.command_timeout.0,
+            kept: self.secrets.command_kept.0,
         };
         Vault::new(self.root.data_dir.join("secrets"), rules)
     }
@@ -202,16 +208,17 @@ impl Config {
     }
 
     fn set(&mut self, name: Name<'_>, raw: Raw<'_>, origin: Origin) -> Result<(), ConfigError> {
+        let name = self.old_names.resolve(name, &origin, &self.origins)?;
         let section =
             self.sections_mut().into_iter().find(|section| section.name() == name.section);
         match section.map_or(Err(SetError::Unknown), |section| section.set(name.key, raw)) {
             Ok(()) => {
-                self.origins.insert(full_name(name.section, name.key), origin);
+                self.origins.insert(name.full(), origin);
                 Ok(())
             }
-            Err(SetError::Unknown) => Err(ConfigError::unknown(name.section, name.key, origin)),
+            Err(SetError::Unknown) => Err(ConfigError::unknown(name, origin)),
             Err(SetError::Invalid(reason)) => {
-                Err(ConfigError::Invalid { key: full_name(name.section, name.key), origin, reason })
+                Err(ConfigError::Invalid { key: name.full(), origin, reason })
             }
         }
     }
@@ -235,7 +242,7 @@ impl Config {
             &self.limits,
             &self.files,
             &self.studio,
-            &self.models,
+            &self.services,
             &self.log,
             &self.telemetry,
         ]
@@ -256,7 +263,7 @@ impl Config {
             &mut self.limits,
             &mut self.files,
             &mut self.studio,
-            &mut self.models,
+            &mut self.services,
             &mut self.log,
             &mut self.telemetry,
         ]
@@ -264,26 +271,45 @@ impl Config {
 
     fn to_table(&self) -> toml::Table {
         let mut whole = self.root.table();
-        for section in &self.sections()[1..] {
-            whole.insert(section.name().to_owned(), section.table().into());
+        let sections = self.sections().into_iter().skip(1);
+        for section in sections.filter(|section| !section.name().contains('.')) {
+            whole.insert(section.name().to_owned(), self.table(section).into());
         }
         whole
+    }
+
+    /// Returns a section with the sections inside it.
+    fn table(&self, section: &dyn Section) -> toml::Table {
+        let mut table = section.table();
+        table.extend(self.sections().into_iter().filter_map(|inner| {
+            let (outer, name) = inner.name().split_once('.')?;
+            (outer == section.name()).then(|| (name.to_owned(), inner.table().into()))
+        }));
+        table
     }
 }
 
 /// A key as written, not yet known to exist.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Name<'a> {
     section: &'a str,
     key: &'a str,
 }
 
-/// `section.key`, or the bare key outside any section.
-fn full_name(section: &str, key: &str) -> String {
-    match (section, key) {
-        ("", key) => key.to_owned(),
-        (section, "") => section.to_owned(),
-        (section, key) => format!("{section}.{key}"),
+impl<'a> Name<'a> {
+    /// Splits a full name, `section.key`.
+    fn split(full: &'a str) -> Self {
+        let (section, key) = full.rsplit_once('.').unwrap_or(("", full));
+        Self { section, key }
+    }
+
+    /// Returns `section.key`, or the one that is not empty.
+    fn full(self) -> String {
+        match (self.section, self.key) {
+            ("", key) => key.to_owned(),
+            (section, "") => section.to_owned(),
+            (section, key) => format!("{section}.{key}"),
+        }
     }
 }
 

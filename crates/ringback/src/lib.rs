@@ -32,4 +32,5 @@ mod nearest;
 mod progress;
 pub mod screen;
 pub mod telemetry;
+mod units;
 pub mod within;

@@ -58,7 +58,7 @@ pub enum StartError {
     /// A mount would expose something that no sandbox may see.
     #[error(
         "`{}` must not be in a sandbox: it would expose `{}`, which belongs to the daemon; keep \
-         that elsewhere, or list a narrower path in sandbox.readOnly",
+         that elsewhere, or list a narrower path in sandbox.read_only",
         path.display(), hidden.display()
     )]
     Hidden {

@@ -211,7 +211,7 @@ impl Asked {
         }
         if model_tasks.len() == tasks.len() && !has_model {
             let message = format!(
-                "{} need a trained model, and no CLAP service is configured (`models.clap`); the embedded method supports {}",
+                "{} need a trained model, and no CLAP service is configured (`studio.services.clap`); the embedded method supports {}",
                 model_tasks.join(", "),
                 TASKS.join(", ")
             );

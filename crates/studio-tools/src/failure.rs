@@ -38,10 +38,9 @@ pub(crate) fn score(error: &ScoreError) -> Error {
 
 pub(crate) fn render(error: RenderError) -> Error {
     match error {
-        RenderError::TooLong { .. } => Error::new(
-            ErrorKind::TooLarge,
-            format!("{error} (`studio.render_seconds_max` of the daemon)"),
-        ),
+        RenderError::TooLong { .. } => {
+            Error::new(ErrorKind::TooLarge, format!("{error} (`studio.render_max` of the daemon)"))
+        }
         RenderError::SampleRate { .. } => Error::invalid_field("sample_rate", error.to_string()),
         RenderError::Font => Error::invalid_field("soundfont_hash", error.to_string()),
         RenderError::Sink(error) => sink(error),

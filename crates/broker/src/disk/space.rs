@@ -125,12 +125,12 @@ impl fmt::Display for Shortage {
         match self {
             Self::Bytes { free, keep } => {
                 let (free, keep) = (shown(*free), shown(*keep));
-                write!(f, "has {free} left, but {keep} must stay free (`sandbox.keepFree`)")
+                write!(f, "has {free} left, but {keep} must stay free (`sandbox.keep_free`)")
             }
             Self::Inodes { free, keep } => write!(
                 f,
                 "has room for {free} more files, but {keep} must stay free \
-                 (`sandbox.keepFreeInodes`)"
+                 (`sandbox.keep_free_inodes`)"
             ),
         }
     }
@@ -186,7 +186,7 @@ mod tests {
         let short = |space| limits.shortage(space).map(|short| short.to_string());
         let space = Space { free: GIB, total: 2 * GIB, inodes: None };
         assert_eq!(short(space), None);
-        assert!(short(Space { free: 0, ..space }).unwrap().contains("`sandbox.keepFree`"));
-        assert!(short(Space { inodes, ..space }).unwrap().contains("`sandbox.keepFreeInodes`"));
+        assert!(short(Space { free: 0, ..space }).unwrap().contains("`sandbox.keep_free`"));
+        assert!(short(Space { inodes, ..space }).unwrap().contains("`sandbox.keep_free_inodes`"));
     }
 }

@@ -19,7 +19,7 @@ use crate::lines::OfferedTool;
 use crate::studio::StudioTools;
 
 /// The section of the configuration that lists the music services.
-const MODELS: &str = "models";
+const SERVICES: &str = "studio.services";
 /// The key that `config_get` adds to it.
 const HEALTH: &str = "health";
 /// Tools on a page.
@@ -89,8 +89,8 @@ impl SyncHandler<tools::ConfigGet> for Native {
         }
         let shown = ctx.facts.view.get(section.as_deref(), key.as_deref());
         let shown = match (section.as_deref(), key.as_deref()) {
-            (Some(MODELS), Some(HEALTH)) => Some(service_health(&*ctx.facts.studio)),
-            (Some(MODELS), None) => shown.map(|shown| with_health(shown, &*ctx.facts.studio)),
+            (Some(SERVICES), Some(HEALTH)) => Some(service_health(&*ctx.facts.studio)),
+            (Some(SERVICES), None) => shown.map(|shown| with_health(shown, &*ctx.facts.studio)),
             _ => shown,
         };
         let value = shown.ok_or_else(|| {

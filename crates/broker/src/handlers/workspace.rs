@@ -91,8 +91,7 @@ impl Handler<tools::WorkspacePut> for Native {
         let (executable, is_archive) = (request.executable, request.archive);
         let bytes_max = ctx.rooms.kernel.config.upload_bytes_max;
         if content.size() > bytes_max {
-            let message =
-                format!("a file can have at most {bytes_max} bytes (limits.upload_bytes_max)");
+            let message = format!("a file can have at most {bytes_max} bytes (limits.upload_max)");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         ctx.rooms.disk.check_room(&ctx.principal, content.size()).await?;
@@ -355,7 +354,7 @@ fn shown(path: &Path) -> String {
 }
 
 fn too_large(bytes_max: u64) -> Error {
-    let message = format!("a blob can have at most {bytes_max} bytes (limits.upload_bytes_max)");
+    let message = format!("a blob can have at most {bytes_max} bytes (limits.upload_max)");
     Error::new(ErrorKind::TooLarge, message)
 }
 

@@ -105,7 +105,7 @@ async fn a_full_disk_ends_who_fills_it_and_nobody_else() {
     let writer = say(&fixture, &who, to_project(one, WRITER)).await.session_id;
     let events = until(&fixture, &who, writer, -1, is_ended).await;
     let text = events.last().unwrap().text.clone().unwrap();
-    assert!(text.contains("sandbox.keepFree") && text.contains("grew fastest"), "{text}");
+    assert!(text.contains("sandbox.keep_free") && text.contains("grew fastest"), "{text}");
     let since = i64::try_from(events.last().unwrap().index).unwrap();
     until(&fixture, &who, writer, since, is_idle).await;
     assert!(used(workspaces.as_std_path()) < 512 * MIB, "some space was kept free");
@@ -116,5 +116,5 @@ async fn a_full_disk_ends_who_fills_it_and_nobody_else() {
     assert_eq!(said(&events), ["small "]);
     let stored: ProjectResponse = call(&fixture, &who, named("still stored")).await;
     let (code, message) = refused(&fixture, &who, to_project(stored.project_id, "echo x")).await;
-    assert!(code == "busy" && message.contains("sandbox.keepFree"), "{code}: {message}");
+    assert!(code == "busy" && message.contains("sandbox.keep_free"), "{code}: {message}");
 }

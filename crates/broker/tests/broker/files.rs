@@ -170,7 +170,7 @@ async fn large_files_and_archives_are_stored_content() {
     // The fixture's limit of one blob is 1 MiB, and content in a message does not exceed it either.
     fs::write(place.dir.join("large"), vec![7; (1 << 20) + 1]).unwrap();
     let (code, message) = place.refused(place.get("large")).await;
-    assert!(code == "too_large" && message.contains("limits.upload_bytes_max"), "{code} {message}");
+    assert!(code == "too_large" && message.contains("limits.upload_max"), "{code} {message}");
     let without = place.got(archive).await;
     let skipped: Vec<_> = without.skipped.iter().map(|skipped| skipped.path.as_str()).collect();
     assert_eq!(skipped, ["large"], "the rest of a directory is there without it");

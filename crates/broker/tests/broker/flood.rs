@@ -30,8 +30,8 @@ fn with_flood(config: &mut Config) {
         KeptEvents { events_max: 2000, bytes_max: 3 * MIB, total_bytes_max: 5 * MIB };
 }
 
-/// Rule: the events of sessions take no more memory than `sessions.event_bytes` each and
-/// `sessions.event_bytes_total` together, none after their end, and can still be read.
+/// Rule: the events of sessions take no more memory than `sessions.event_memory` each and
+/// `sessions.event_memory_total` together, none after their end, and can still be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_agents_say_is_bounded_in_bytes_and_freed_at_their_end() {
     let fixture = start_with(with_flood).await;

@@ -270,12 +270,12 @@ async fn an_agent_that_makes_too_many_files_is_ended() {
     let session = say(&place.fixture, &place.who, to_project(one, text)).await.session_id;
     let events = until(&place.fixture, &place.who, session, -1, is_ended).await;
     let text = events.last().unwrap().text.clone().unwrap();
-    assert!(text.contains("sandbox.keepFreeInodes"), "{text}");
+    assert!(text.contains("sandbox.keep_free_inodes"), "{text}");
     let since = i64::try_from(events.last().unwrap().index).unwrap();
     until(&place.fixture, &place.who, session, since, is_idle).await;
     let (code, message) =
         refused(&place.fixture, &place.who, to_project(other, "echo again")).await;
-    assert!(code == "busy" && message.contains("sandbox.keepFreeInodes"), "{code}: {message}");
+    assert!(code == "busy" && message.contains("sandbox.keep_free_inodes"), "{code}: {message}");
 }
 
 /// Rule: a hole in a file takes no space in the workspace, and is not stored if there is no space
@@ -299,7 +299,7 @@ async fn a_file_with_holes_does_not_become_content_without_room() {
         cursor: None,
     };
     let (code, message) = refused(&place.fixture, &place.who, get("sparse", false)).await;
-    assert!(code == "busy" && message.contains("sandbox.keepFree"), "{code}: {message}");
+    assert!(code == "busy" && message.contains("sandbox.keep_free"), "{code}: {message}");
     let large: WorkspaceContentResponse =
         call(&place.fixture, &place.who, get("large", false)).await;
     assert!(large.content_hash.is_some());

@@ -45,6 +45,7 @@ pub enum ConfigAction {
 struct Checked {
     ok: bool,
     file: Option<PathBuf>,
+    warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,6 +65,7 @@ pub(crate) fn run(args: &ConfigArgs, environment: &Environment) -> Result<(), Fa
     match args.action {
         ConfigAction::Show => {
             let config = Config::load(&flags, environment)?;
+            warn(screen, &config);
             if screen.is_json() {
                 let whole = config.lookup(None, None).ok().flatten();
                 return screen.json_document(&whole);
@@ -71,8 +73,12 @@ pub(crate) fn run(args: &ConfigArgs, environment: &Environment) -> Result<(), Fa
             screen.text(config.to_toml_masked().trim_end())
         }
         ConfigAction::Check => {
-            Daemon::check(&Config::load(&flags, environment)?)?;
-            screen.answer(&Checked { ok: true, file }, |_| "the configuration is valid".to_owned())
+            let config = Config::load(&flags, environment)?;
+            Daemon::check(&config)?;
+            warn(screen, &config);
+            let warnings = config.old_names().iter().map(ToString::to_string).collect();
+            let checked = Checked { ok: true, file, warnings };
+            screen.answer(&checked, |_| "the configuration is valid".to_owned())
         }
         ConfigAction::Path => {
             let exists = file.as_deref().is_some_and(std::path::Path::exists);
@@ -84,5 +90,11 @@ pub(crate) fn run(args: &ConfigArgs, environment: &Environment) -> Result<(), Fa
                 }
             })
         }
+    }
+}
+
+fn warn(screen: Screen, config: &Config) {
+    for old_name in config.old_names() {
+        screen.remark(format_args!("warning: {old_name}"));
     }
 }

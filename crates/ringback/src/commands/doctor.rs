@@ -79,6 +79,9 @@ pub(crate) async fn run(args: &DoctorArgs, environment: &Environment) -> Result<
     match args.connect.config(environment) {
         Ok(config) => {
             findings.add("configuration", Health::Good, "valid");
+            for old_name in config.old_names() {
+                findings.add("configuration", Health::Note, old_name.to_string());
+            }
             look_at_files(&mut findings, &config);
             if args.verify {
                 verify_content(&mut findings, &config, screen).await;
@@ -271,15 +274,16 @@ async fn look_at_port(findings: &mut Findings, what: &str, address: SocketAddr) 
 
 /// Checks that each music service accepts connections; only a call can check more.
 async fn look_at_models(findings: &mut Findings, config: &Config) {
-    for (service, endpoint) in config.models.endpoints() {
+    for (service, endpoint) in config.services.endpoints() {
         let what = format!("music service {service}");
         let connecting = TcpStream::connect(endpoint.address());
         let connected = tokio::time::timeout(MODEL_LIMIT, connecting).await;
         if connected.is_ok_and(|connected| connected.is_ok()) {
             findings.add(&what, Health::Good, format!("reachable at {endpoint}"));
         } else {
-            let text =
-                format!("not reachable at {endpoint}; start it, or correct `models.{service}`");
+            let text = format!(
+                "not reachable at {endpoint}; start it, or correct `studio.services.{service}`"
+            );
             findings.add(&what, Health::Bad, text);
         }
     }

@@ -79,6 +79,9 @@ pub(crate) async fn run(args: &ServeArgs, environment: &Environment) -> Result<(
     let config = Config::load(&flags, environment)?;
     let mut signals = Signals::new()?;
     let telemetry = Telemetry::install(&config.log, &config.telemetry)?;
+    for old_name in config.old_names() {
+        tracing::warn!("{old_name}");
+    }
     let result = Box::pin(live(args, &config, &telemetry, &mut signals)).await;
     telemetry.shutdown().await;
     result

@@ -1,26 +1,33 @@
 //! Checks of the whole configuration: ranges, and keys that must agree.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use ringback_service::http::check_reach;
 
+use super::quantity::{ByteSize, Millis, PlainMillis};
 use super::{Config, ConfigError, SandboxBackend, dirs};
 
 const KIB: u64 = 1024;
 const GIB: u64 = KIB * KIB * KIB;
 
 /// Anything smaller cannot hold a tool list.
-const MESSAGE_BYTES_LEAST: u64 = 64 * KIB;
+const MESSAGE_LEAST: ByteSize = ByteSize(64 * KIB);
 
 /// Enough for a shell and a few small programs.
-const SANDBOX_BYTES_LEAST: u64 = 16 * KIB * KIB;
+const SANDBOX_LEAST: ByteSize = ByteSize(16 * KIB * KIB);
 
-/// A peer that is silent for longer is gone for every practical purpose.
-const PEER_IDLE_SECS_MOST: u64 = 24 * 60 * 60;
+/// Larger sizes are typing errors.
+const SIZE_MOST: ByteSize = ByteSize(KIB * GIB);
 
-/// No call takes longer than a day.
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// No call takes longer than a day, and a peer that is silent for longer is gone for every practical
+/// purpose.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// More than any real setup needs; larger numbers are typing errors.
 const COUNT_MOST: u64 = 100_000_000;
@@ -66,56 +73,94 @@ impl Config {
     }
 
     fn check_ranges(&self) -> Result<(), ConfigError> {
-        let (http, hoot, limits) = (&self.http, &self.hoot, &self.limits);
-        let clients = &self.client_tools;
-        let count = |n: usize| n as u64;
-        let sandbox = self.sandbox.limits();
-        let ranges = [
+        self.check_counts()?;
+        self.check_sizes()?;
+        self.check_times()?;
+        let sessions = &self.sessions;
+        for (key, is_zero) in [
+            ("sessions.max_tokens", sessions.max_tokens == Some(0)),
+            ("sessions.max_time", sessions.max_time.is_some_and(|max| max.0.is_zero())),
+            ("sessions.max_cost", sessions.max_cost.is_some_and(|max| max.0 == 0)),
+        ] {
+            if is_zero {
+                return Err(self.invalid(key, "expected more than zero".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_counts(&self) -> Result<(), ConfigError> {
+        let limits = &self.limits;
+        let open_files = self.sandbox.open_files.0.unwrap_or(KIB);
+        self.check_range("sandbox.open_files", open_files, 16..=COUNT_MOST)?;
+        for (key, count, least) in [
+            ("sandbox.containers_max", self.sandbox.containers_max, 0),
+            ("mcp.sessions_max", self.mcp.sessions_max, 1),
+            ("http.max_connections", self.http.max_connections, 1),
+            ("limits.calls_per_principal", limits.calls_per_principal, 1),
+            ("limits.jobs_running", limits.jobs_running, 1),
+            ("limits.jobs_pending_max", limits.jobs_pending_max, 1),
+            ("limits.event_ring", limits.event_ring, 1),
+            ("limits.uploads_open", limits.uploads_open, 1),
+        ] {
+            self.check_range(key, count as u64, least..=COUNT_MOST)?;
+        }
+        Ok(())
+    }
+
+    fn check_sizes(&self) -> Result<(), ConfigError> {
+        let (hoot, sandbox) = (&self.hoot, &self.sandbox);
+        for (key, size, range) in [
             // With less, nothing starts: the programs that set up a sandbox count too.
             (
                 "sandbox.memory",
-                sandbox.memory_bytes.unwrap_or(GIB),
-                SANDBOX_BYTES_LEAST..=KIB * GIB,
+                sandbox.memory.0.unwrap_or(SANDBOX_LEAST),
+                SANDBOX_LEAST..=SIZE_MOST,
             ),
-            ("sandbox.openFiles", sandbox.open_files.unwrap_or(KIB), 16..=COUNT_MOST),
-            ("sandbox.tmp", sandbox.tmp_bytes, KIB..=KIB * GIB),
-            ("sandbox.containers_max", count(self.sandbox.containers_max), 0..=COUNT_MOST),
-            ("mcp.sessions_max", count(self.mcp.sessions_max), 1..=COUNT_MOST),
-            ("mcp.session_idle_secs", self.mcp.session_idle_secs, 1..=PEER_IDLE_SECS_MOST),
-            ("http.max_connections", count(http.max_connections), 1..=COUNT_MOST),
-            ("http.max_body_bytes", count(http.max_body_bytes), KIB..=4 * GIB),
-            ("hoot.message_bytes_max", hoot.message_bytes_max, MESSAGE_BYTES_LEAST..=GIB),
-            ("hoot.send_queue_bytes", hoot.send_queue_bytes, hoot.message_bytes_max..=64 * GIB),
-            ("hoot.peer_idle_secs", hoot.peer_idle_secs, 1..=PEER_IDLE_SECS_MOST),
-            ("sessions.max_tokens", self.sessions.max_tokens.unwrap_or(1), 1..=u64::MAX),
-            ("sessions.max_time", self.sessions.max_time.unwrap_or(1), 1..=u64::MAX),
-            ("sessions.max_usd", self.sessions.max_usd.map_or(1, |max| max.0), 1..=u64::MAX),
-            ("sessions.limit_wait", self.sessions.limit_wait, 1..=DAY_MS),
-            ("secrets.command_timeout", self.secrets.command_timeout, 1..=DAY_MS),
-            ("secrets.command_kept", self.secrets.command_kept, 0..=DAY_MS),
-            ("clientTools.maxTimeout", clients.maxTimeout, 1..=DAY_MS),
-            ("clientTools.defaultTimeout", clients.defaultTimeout, 1..=clients.maxTimeout),
-            ("clientTools.keepaliveInterval", clients.keepaliveInterval, 10..=DAY_MS),
-            ("limits.calls_per_principal", count(limits.calls_per_principal), 1..=COUNT_MOST),
-            ("limits.jobs_running", count(limits.jobs_running), 1..=COUNT_MOST),
-            ("limits.jobs_pending_max", count(limits.jobs_pending_max), 1..=COUNT_MOST),
-            ("limits.event_ring", count(limits.event_ring), 1..=COUNT_MOST),
-            ("limits.upload_bytes_max", limits.upload_bytes_max, 1..=KIB * GIB),
-            ("limits.uploads_open", count(limits.uploads_open), 1..=COUNT_MOST),
-        ];
-        ranges.into_iter().try_for_each(|(key, value, range)| self.check_range(key, value, &range))
+            ("sandbox.tmp", sandbox.tmp, ByteSize(KIB)..=SIZE_MOST),
+            ("http.max_body", self.http.max_body, ByteSize(KIB)..=ByteSize(4 * GIB)),
+            ("hoot.message_max", hoot.message_max, MESSAGE_LEAST..=ByteSize(GIB)),
+            ("hoot.send_queue", hoot.send_queue, hoot.message_max..=ByteSize(64 * GIB)),
+            ("limits.upload_max", self.limits.upload_max, ByteSize(1)..=SIZE_MOST),
+        ] {
+            self.check_range(key, size, range)?;
+        }
+        Ok(())
     }
 
-    fn check_range(
+    fn check_times(&self) -> Result<(), ConfigError> {
+        let (clients, secrets) = (&self.client_tools, &self.secrets);
+        for (key, time, least) in [
+            ("mcp.session_idle", self.mcp.session_idle.0, SECOND),
+            ("hoot.peer_idle", self.hoot.peer_idle.0, SECOND),
+            ("sessions.limit_wait", self.sessions.limit_wait.0, MILLISECOND),
+            ("secrets.command_timeout", secrets.command_timeout.0, MILLISECOND),
+            ("secrets.command_kept", secrets.command_kept.0, Duration::ZERO),
+        ] {
+            self.check_range(key, Millis::from(time), least.into()..=DAY.into())?;
+        }
+        let day = PlainMillis(Millis::from(DAY).as_millis());
+        let least = PlainMillis(1);
+        for (key, time, range) in [
+            ("clientTools.maxTimeout", clients.maxTimeout, least..=day),
+            ("clientTools.defaultTimeout", clients.defaultTimeout, least..=clients.maxTimeout),
+            ("clientTools.keepaliveInterval", clients.keepaliveInterval, PlainMillis(10)..=day),
+        ] {
+            self.check_range(key, time, range)?;
+        }
+        Ok(())
+    }
+
+    fn check_range<T: PartialOrd + Display + Copy>(
         &self,
         key: &str,
-        value: u64,
-        range: &RangeInclusive<u64>,
+        value: T,
+        range: RangeInclusive<T>,
     ) -> Result<(), ConfigError> {
         if range.contains(&value) {
             return Ok(());
         }
-        let (least, most) = (range.start(), range.end());
+        let (least, most) = range.into_inner();
         Err(self.invalid(key, format!("expected {least} to {most}, found {value}")))
     }
 

@@ -5,12 +5,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::section::Raw;
-use super::{Config, ConfigError, Key, Name, Origin};
+use super::{Config, ConfigError, Key, Name, Origin, renamed};
 
 /// The prefix of every variable of this program.
 const PREFIX: &str = "RINGBACK_";
 
-/// Stands for the dot between section and key.
+/// Stands for the dots between sections and keys.
 const NESTING: &str = "__";
 
 /// The variables of a process, so that tests need not touch their own.
@@ -46,16 +46,13 @@ impl Environment {
     pub(super) fn apply(&self, config: &mut Config) -> Result<(), ConfigError> {
         for (variable, value) in &self.0 {
             let Some((section, key)) = key_of(variable) else { continue };
+            let name = Name { section: &section, key: &key };
             let origin = Origin::Variable(variable.clone());
             let Some(text) = value.to_str() else {
-                let key = super::full_name(&section, &key);
-                return Err(ConfigError::Invalid {
-                    key,
-                    origin,
-                    reason: "the value is not UTF-8".to_owned(),
-                });
+                let reason = "the value is not UTF-8".to_owned();
+                return Err(ConfigError::Invalid { key: name.full(), origin, reason });
             };
-            config.set(Name { section: &section, key: &key }, Raw::Text(text), origin)?;
+            config.set(name, Raw::Text(text), origin)?;
         }
         Ok(())
     }
@@ -70,18 +67,18 @@ impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment 
 }
 
 /// Returns the variable that sets a key.
-pub(super) fn variable(section: &str, key: &str) -> String {
-    let nesting = if section.is_empty() { "" } else { NESTING };
-    format!("{PREFIX}{section}{nesting}{key}").to_uppercase()
+pub(super) fn variable(name: Name<'_>) -> String {
+    format!("{PREFIX}{}", name.full().replace('.', NESTING)).to_uppercase()
 }
 
 /// Returns the key that a variable sets: any name with the nesting mark, or a key outside sections.
 /// Others with our prefix (`RINGBACK_TOKEN`, `RINGBACK_CONFIG`) are not keys.
-fn key_of(variable: &str) -> Option<(String, String)> {
-    let known = Config::keys().into_iter().find(|key| key.variable() == variable);
-    if let Some(Key { section, name, .. }) = known {
-        return Some((section.to_owned(), name.to_owned()));
+fn key_of(given: &str) -> Option<(String, String)> {
+    let name = given.strip_prefix(PREFIX)?.to_lowercase();
+    let keys = Config::keys();
+    let mut known = keys.iter().map(Key::as_name).chain(renamed::old_names());
+    if let Some(Name { section, key }) = known.find(|name| variable(*name) == given) {
+        return Some((section.to_owned(), key.to_owned()));
     }
-    let name = variable.strip_prefix(PREFIX)?.to_lowercase();
     name.split_once(NESTING).map(|(section, key)| (section.to_owned(), key.to_owned()))
 }

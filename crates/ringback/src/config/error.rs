@@ -4,8 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::suggest::{nearest_key, nearest_section};
-use super::{env, full_name};
+use super::section::Key;
+use super::{Config, Name, env, renamed};
+use crate::nearest::nearest_by;
 
 /// The exit code for a bad configuration.
 pub const EXIT_BAD_CONFIG: u8 = 64;
@@ -66,6 +67,16 @@ pub enum ConfigError {
         /// What was expected, what was found, and what to do.
         reason: String,
     },
+    /// A key was set under its old name and its new one.
+    #[error("{origin}: `{old}` is the old name of `{new}`, and both are set; remove `{old}`")]
+    TwoNames {
+        /// The second of the two places.
+        origin: Origin,
+        /// The old name.
+        old: String,
+        /// The new name.
+        new: String,
+    },
     /// No home directory to put a default into.
     #[error(
         "no default for the data directory: neither `XDG_DATA_HOME` nor `HOME` is set to an absolute \
@@ -84,25 +95,35 @@ pub struct UnknownKey {
 }
 
 impl ConfigError {
-    pub(super) fn unknown(section: &str, key: &str, origin: Origin) -> Self {
-        let mut unknown = UnknownKey::new(section, key);
+    pub(super) fn unknown(name: Name<'_>, origin: Origin) -> Self {
+        let mut unknown = UnknownKey::new(name);
         if let Origin::Variable(variable) = &origin {
             unknown.name.clone_from(variable);
-            unknown.nearest =
-                nearest_key(section, key).map(|key| env::variable(key.section, key.name));
+            unknown.nearest = nearest_key(name).map(|key| env::variable(key.as_name()));
         }
         Self::Unknown { origin, unknown }
     }
 }
 
 impl UnknownKey {
-    pub(super) fn new(section: &str, key: &str) -> Self {
-        let nearest = match key {
-            "" => nearest_section(section).map(str::to_owned),
-            key => nearest_key(section, key).map(|key| key.full_name()),
+    pub(super) fn new(name: Name<'_>) -> Self {
+        let nearest = match name.key {
+            "" => nearest_section(name.section).map(str::to_owned),
+            _ => nearest_key(name).map(|key| key.full_name()),
         };
-        Self { name: full_name(section, key), nearest }
+        Self { name: name.full(), nearest }
     }
+}
+
+/// Returns the key that was probably meant.
+fn nearest_key(name: Name<'_>) -> Option<Key> {
+    let name = Name { section: renamed::section(name.section), ..name };
+    nearest_by(&name.full(), Config::keys(), Key::full_name)
+}
+
+/// Returns the section that was probably meant.
+fn nearest_section(section: &str) -> Option<&'static str> {
+    nearest_by(section, Config::keys(), |key| key.section.to_owned()).map(|key| key.section)
 }
 
 impl fmt::Display for UnknownKey {
@@ -123,5 +144,21 @@ impl fmt::Display for Origin {
             Self::Variable(name) => write!(f, "environment variable {name}"),
             Self::Flag(name) => write!(f, "flag {name}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_name_is_suggested_and_a_far_one_is_not() {
+        let near = |section, key| UnknownKey::new(Name { section, key }).nearest;
+        assert_eq!(near("http", "lisen").as_deref(), Some("http.listen"));
+        assert_eq!(near("htp", "listen").as_deref(), Some("http.listen"));
+        assert_eq!(near("", "datadir").as_deref(), Some("data_dir"));
+        assert_eq!(near("models", "yuee").as_deref(), Some("studio.services.yue"));
+        assert_eq!(near("zebra", "crossing"), None);
+        assert_eq!((near("htp", "").as_deref(), near("zebra", "")), (Some("http"), None));
     }
 }

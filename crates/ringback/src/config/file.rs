@@ -5,11 +5,10 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::section::Raw;
-use super::{Config, ConfigError, Environment, Name, Origin, ServeFlags};
+use super::{Config, ConfigError, Environment, Name, Origin, ServeFlags, renamed};
 
 /// The path of the file, and whether it was given explicitly.
 #[derive(Clone, Debug)]
@@ -58,7 +57,7 @@ pub(super) fn apply(config: &mut Config, path: &Path, text: &str) -> Result<(), 
     })?;
     for (key, value) in document.get_ref() {
         if let DeValue::Table(section) = value.get_ref() {
-            source.apply_section(config, key, section)?;
+            source.apply_section(config, key.get_ref(), section, source.origin(key.span()))?;
         } else {
             let name = Name { section: "", key: key.get_ref() };
             config.set(name, Raw::Toml(value.get_ref()), source.origin(key.span()))?;
@@ -71,15 +70,20 @@ impl Source<'_> {
     fn apply_section(
         &self,
         config: &mut Config,
-        name: &Spanned<std::borrow::Cow<'_, str>>,
-        section: &DeTable<'_>,
+        section: &str,
+        table: &DeTable<'_>,
+        origin: Origin,
     ) -> Result<(), ConfigError> {
-        if config.section(name.get_ref()).is_none() || name.get_ref().is_empty() {
-            return Err(ConfigError::unknown(name.get_ref(), "", self.origin(name.span())));
+        if config.section(renamed::section(section)).is_none() || section.is_empty() {
+            return Err(ConfigError::unknown(Name { section, key: "" }, origin));
         }
-        for (key, value) in section {
-            let name = Name { section: name.get_ref(), key: key.get_ref() };
-            config.set(name, Raw::Toml(value.get_ref()), self.origin(key.span()))?;
+        for (key, value) in table {
+            let (name, origin) = (Name { section, key: key.get_ref() }, self.origin(key.span()));
+            let inner = value.get_ref().as_table();
+            match inner.filter(|_| config.section(&name.full()).is_some()) {
+                Some(inner) => self.apply_section(config, &name.full(), inner, origin)?,
+                None => config.set(name, Raw::Toml(value.get_ref()), origin)?,
+            }
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! `[sandbox.images.NAME]`: images built here, for Docker.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use ringback_broker::ImageName;
+use camino::Utf8PathBuf;
+use ringback_broker::{ImageName, ImageSource};
 use ringback_sandbox::BuildNetwork;
-use toml::de::DeValue;
 
 use super::section::Raw;
+use super::table::{self, Entry};
 use super::value::{Value, mismatch, text};
 
 const NONE: &str = "none";
@@ -16,48 +16,25 @@ const EXPECTED: &str = "a table of images such as `{ rust = { dir = \"/path/with
 
 /// Images by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Images(pub BTreeMap<ImageName, ImageEntry>);
-
-/// The source of one image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImageEntry {
-    /// The directory with its `Dockerfile`; the build can read all of it.
-    pub dir: PathBuf,
-    /// The network of its build.
-    pub network: BuildNetwork,
-}
+pub struct Images(pub BTreeMap<ImageName, ImageSource>);
 
 impl Value for Images {
     const KIND: &'static str = "table";
 
-    /// Text is parsed as an inline TOML table.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
-        let table = match raw {
-            Raw::Toml(DeValue::Table(table)) => table,
-            Raw::Toml(_) => return Err(format!("expected {EXPECTED}")),
-            Raw::Text(text) => {
-                let parsed = DeValue::parse(text).map_err(|_| format!("expected {EXPECTED}"))?;
-                return Self::parse(Raw::Toml(parsed.get_ref()));
-            }
-        };
-        let mut images = BTreeMap::new();
-        for (name, value) in table {
-            let name = name.get_ref().as_ref();
-            let entry = entry(value.get_ref()).map_err(|reason| format!("`{name}`: {reason}"))?;
-            let name = ImageName::new(name).map_err(|error| error.to_string())?;
-            images.insert(name, entry);
-        }
-        Ok(Self(images))
+        let known = ["dir", "network"];
+        let images = table::named(raw, EXPECTED, |raw| table::entry(raw, EXPECTED, &known, image))?;
+        let checked = images.into_iter().map(|(name, image)| {
+            let name = ImageName::new(&name).map_err(|error| error.to_string())?;
+            Ok((name, image))
+        });
+        checked.collect::<Result<_, String>>().map(Self)
     }
 
     fn show(&self) -> Option<toml::Value> {
-        let shown = |(name, image): (&ImageName, &ImageEntry)| {
-            let entries = [("dir", image.dir.show()), ("network", image.network.show())];
-            let entries = entries.into_iter();
-            let entry = entries.filter_map(|(key, value)| Some((key.to_owned(), value?)));
-            (name.to_string(), toml::Value::Table(entry.collect()))
-        };
-        (!self.0.is_empty()).then(|| toml::Value::Table(self.0.iter().map(shown).collect()))
+        table::shown_by_name(&self.0, |image| {
+            table::shown([("dir", image.dir.show()), ("network", image.network.show())])
+        })
     }
 }
 
@@ -80,22 +57,12 @@ impl Value for BuildNetwork {
     }
 }
 
-fn entry(value: &DeValue<'_>) -> Result<ImageEntry, String> {
-    let DeValue::Table(table) = value else { return Err(format!("expected {EXPECTED}")) };
-    let (mut dir, mut network) = (None, BuildNetwork::default());
-    for (name, value) in table {
-        let (name, raw) = (name.get_ref().as_ref(), Raw::Toml(value.get_ref()));
-        let set = match name {
-            "dir" => Value::parse(raw).map(|value| dir = Some(value)),
-            "network" => Value::parse(raw).map(|value| network = value),
-            unknown => {
-                return Err(format!("unknown key `{unknown}`; known keys: `dir`, `network`"));
-            }
-        };
-        set.map_err(|reason| format!("`{name}`: {reason}"))?;
-    }
-    let dir = dir.ok_or("`dir` is missing: the directory with its `Dockerfile`")?;
-    Ok(ImageEntry { dir, network })
+fn image(entry: &Entry<'_>) -> Result<ImageSource, String> {
+    let dir: Option<Utf8PathBuf> = entry.get("dir")?;
+    Ok(ImageSource {
+        dir: dir.ok_or("`dir` is missing: the directory with its `Dockerfile`")?,
+        network: entry.get("network")?.unwrap_or_default(),
+    })
 }
 
 #[cfg(test)]
@@ -111,7 +78,7 @@ mod tests {
         let read: Vec<_> = images
             .0
             .iter()
-            .map(|(name, image)| (name.as_str(), image.dir.to_str().unwrap(), image.network))
+            .map(|(name, image)| (name.as_str(), image.dir.as_str(), image.network))
             .collect();
         let expected =
             [("rust", "/srv/rust", BuildNetwork::None), ("web", "/srv/web", BuildNetwork::Host)];

@@ -8,10 +8,15 @@ use ringback_egress::{BaseUrl, KeyHeader, Price, Prices, SecretName, SecretNameE
 use ringback_proto::money::{MicroUsd, MicroUsdError};
 use toml::de::DeValue;
 
+use super::quantity::Millis;
 use super::section::{Key, Raw, Section, SetError, section};
+use super::table::{self, Entry};
 use super::value::Value;
 
 const EXPECTED: &str = "a table such as `{ url = \"https://api.example\", secret = \"mine\" }`";
+
+const KEYS: [&str; 7] =
+    ["url", "secret", "key_file", "header", "ca_file", "max_requests", "prices"];
 
 const PRICES_EXPECTED: &str = "prices such as `{ \"model*\" = { input = 3.00, output = 15.00 } }`, in dollars per million tokens";
 
@@ -24,10 +29,10 @@ const DOC: &str = "A provider whose models agents may use: `url`, to which the p
     secret of the same name.";
 
 /// Time for a person to find the password manager's window.
-const COMMAND_TIMEOUT_MS: u64 = 20_000;
+const COMMAND_TIMEOUT: Millis = Millis::secs(20);
 
 /// Agents make requests every few seconds; a changed key is used within a minute.
-const COMMAND_KEPT_MS: u64 = 60_000;
+const COMMAND_KEPT: Millis = Millis::secs(60);
 
 /// Well-known providers: name, address, and the header for the key.
 const KNOWN: [(&str, &str, KeyHeader); 3] = [
@@ -39,10 +44,10 @@ const KNOWN: [(&str, &str, KeyHeader); 3] = [
 section! {
     /// How secrets are obtained (`ringback secret`).
     pub struct Secrets = "secrets" {
-        /// Time limit of a command that prints a secret, in milliseconds.
-        pub command_timeout: u64 = COMMAND_TIMEOUT_MS,
-        /// How long its output is used before the command runs again, in milliseconds.
-        pub command_kept: u64 = COMMAND_KEPT_MS,
+        /// Time limit of a command that prints a secret.
+        pub command_timeout: Millis = COMMAND_TIMEOUT,
+        /// How long its output is used before the command runs again.
+        pub command_kept: Millis = COMMAND_KEPT,
     }
 }
 
@@ -156,38 +161,24 @@ impl Value for Prices {
     const KIND: &'static str = "table of prices by model";
 
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
-        let Raw::Toml(DeValue::Table(table)) = raw else {
-            return Err(format!("expected {PRICES_EXPECTED}"));
-        };
-        let mut prices = BTreeMap::new();
-        for (model, value) in table {
-            let model = model.get_ref().as_ref();
-            let price = price(value.get_ref()).map_err(|reason| format!("`{model}`: {reason}"))?;
-            prices.insert(model.to_owned(), price);
-        }
-        Ok(Self(prices))
+        let known = ["input", "output", "cache_read", "cache_write"];
+        let price = |raw: Raw<'_>| table::entry(raw, PRICES_EXPECTED, &known, price);
+        table::named(raw, PRICES_EXPECTED, price).map(Self)
     }
 
     fn show(&self) -> Option<toml::Value> {
-        let shown = |(model, price): (&String, &Price)| {
-            let Price { input, output, cache_read, cache_write } = *price;
-            let amounts = [
-                ("input", Some(input)),
-                ("output", Some(output)),
-                ("cache_read", cache_read),
-                ("cache_write", cache_write),
-            ];
-            let text = |amount: MicroUsd| toml::Value::String(amount.to_string());
-            let table = amounts
-                .into_iter()
-                .filter_map(|(name, amount)| Some((name.to_owned(), text(amount?))));
-            (model.clone(), toml::Value::Table(table.collect()))
-        };
-        (!self.0.is_empty()).then(|| toml::Value::Table(self.0.iter().map(shown).collect()))
+        table::shown_by_name(&self.0, |price| {
+            table::shown([
+                ("input", price.input.show()),
+                ("output", price.output.show()),
+                ("cache_read", price.cache_read.show()),
+                ("cache_write", price.cache_write.show()),
+            ])
+        })
     }
 }
 
-/// Dollars: a number, taken as written so that nothing is rounded, or text.
+/// Dollars: a number, taken as written so that nothing is rounded, or text such as `$2.50`.
 impl Value for MicroUsd {
     const KIND: &'static str = "dollars";
 
@@ -199,35 +190,23 @@ impl Value for MicroUsd {
             Raw::Toml(DeValue::String(text)) => text.as_ref(),
             Raw::Toml(_) => return Err(MicroUsdError.to_string()),
         };
-        text.parse().map_err(|error: MicroUsdError| error.to_string())
+        let amount = text.strip_prefix('$').unwrap_or(text);
+        amount.parse().map_err(|error: MicroUsdError| error.to_string())
     }
 
     fn show(&self) -> Option<toml::Value> {
-        Some(self.to_string().into())
+        Some(format!("${self}").into())
     }
 }
 
-fn price(value: &DeValue<'_>) -> Result<Price, String> {
-    let DeValue::Table(table) = value else { return Err(format!("expected {PRICES_EXPECTED}")) };
-    let (mut input, mut output, mut cache_read, mut cache_write) = (None, None, None, None);
-    for (name, value) in table {
-        let (name, raw) = (name.get_ref().as_ref(), Raw::Toml(value.get_ref()));
-        let place = match name {
-            "input" => &mut input,
-            "output" => &mut output,
-            "cache_read" => &mut cache_read,
-            "cache_write" => &mut cache_write,
-            unknown => {
-                return Err(format!(
-                    "unknown key `{unknown}`; known keys: `input`, `output`, `cache_read`, `cache_write`"
-                ));
-            }
-        };
-        *place = Some(MicroUsd::parse(raw).map_err(|reason| format!("`{name}`: {reason}"))?);
-    }
+fn price(entry: &Entry<'_>) -> Result<Price, String> {
     let missing = || format!("`input` and `output` are required, as in {PRICES_EXPECTED}");
-    let (input, output) = (input.ok_or_else(missing)?, output.ok_or_else(missing)?);
-    Ok(Price { input, output, cache_read, cache_write })
+    Ok(Price {
+        input: entry.get("input")?.ok_or_else(missing)?,
+        output: entry.get("output")?.ok_or_else(missing)?,
+        cache_read: entry.get("cache_read")?,
+        cache_write: entry.get("cache_write")?,
+    })
 }
 
 impl Value for ProviderEntry {
@@ -239,65 +218,43 @@ impl Value for ProviderEntry {
 
     fn show(&self) -> Option<toml::Value> {
         let has_key = self.key_file.is_some() || self.secret.is_some();
-        let entries = [
+        Some(table::shown([
             ("url", self.url.show()),
             ("key_file", self.key_file.show()),
-            ("secret", self.secret.as_ref().map(|name| name.as_str().into())),
-            ("header", has_key.then(|| self.header.show()).flatten()),
+            ("secret", self.secret.show()),
+            ("header", self.header.show().filter(|_| has_key)),
             ("ca_file", self.ca_file.show()),
             ("max_requests", self.max_requests.show()),
             ("prices", self.prices.show()),
-        ];
-        let shown = entries.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        Some(toml::Value::Table(shown.collect()))
+        ]))
     }
 }
 
-/// Parses the provider of this name; text is parsed as an inline TOML table.
+/// Parses the provider of this name.
 fn parse(name: Option<&str>, raw: Raw<'_>) -> Result<ProviderEntry, String> {
-    let table = match raw {
-        Raw::Toml(DeValue::Table(table)) => table,
-        Raw::Toml(_) => return Err(format!("expected {EXPECTED}")),
-        Raw::Text(text) => {
-            let parsed = DeValue::parse(text).map_err(|_| format!("expected {EXPECTED}"))?;
-            return parse(name, Raw::Toml(parsed.get_ref()));
-        }
-    };
-    let (mut url, mut header, mut prices) = (None, None, Prices::default());
-    let (mut key_file, mut secret) = (None, None);
-    let (mut ca_file, mut max_requests) = (None, None);
-    for (name, value) in table {
-        let (name, raw) = (name.get_ref().as_ref(), Raw::Toml(value.get_ref()));
-        let set = match name {
-            "url" => Value::parse(raw).map(|value| url = Some(value)),
-            "key_file" => Value::parse(raw).map(|value| key_file = Some(value)),
-            "secret" => Value::parse(raw).map(|value| secret = Some(value)),
-            "header" => Value::parse(raw).map(|value| header = Some(value)),
-            "ca_file" => Value::parse(raw).map(|value| ca_file = Some(value)),
-            "max_requests" => Value::parse(raw).map(|value| max_requests = Some(value)),
-            "prices" => Value::parse(raw).map(|value| prices = value),
-            unknown => {
-                return Err(format!(
-                    "unknown key `{unknown}`; known keys: `url`, `secret`, `key_file`, `header`, \
-                     `ca_file`, `max_requests`, `prices`"
-                ));
-            }
-        };
-        set.map_err(|reason| format!("`{name}`: {reason}"))?;
-    }
+    table::entry(raw, EXPECTED, &KEYS, |entry| provider(name, entry))
+}
+
+fn provider(name: Option<&str>, entry: &Entry<'_>) -> Result<ProviderEntry, String> {
+    let (url, key_file) = (entry.get::<BaseUrl>("url")?, entry.get::<PathBuf>("key_file")?);
+    let secret: Option<SecretName> = entry.get("secret")?;
     if key_file.is_some() && secret.is_some() {
         return Err("`key_file` and `secret` exclude each other; set one of them".to_owned());
     }
     // With a URL of its own, an entry does not inherit from the well-known provider.
     let known = name.filter(|_| url.is_none()).and_then(ProviderEntry::known);
-    let url = url.or_else(|| known.as_ref().map(|known| known.url.clone()));
-    let url = url.ok_or("`url` is missing: the address of the provider")?;
-    let usual = known.as_ref().map(|known| known.header).unwrap_or_default();
-    if key_file.is_none() && secret.is_none() {
-        secret = known.and_then(|known| known.secret);
-    }
-    let header = header.unwrap_or(usual);
-    Ok(ProviderEntry { url, key_file, secret, header, ca_file, max_requests, prices })
+    let usual_header = known.as_ref().map(|known| known.header).unwrap_or_default();
+    let usual_secret = || known.as_ref().filter(|_| key_file.is_none())?.secret.clone();
+    let usual_url = || known.as_ref().map(|known| known.url.clone());
+    Ok(ProviderEntry {
+        url: url.or_else(usual_url).ok_or("`url` is missing: the address of the provider")?,
+        secret: secret.or_else(usual_secret),
+        header: entry.get("header")?.unwrap_or(usual_header),
+        ca_file: entry.get("ca_file")?,
+        max_requests: entry.get("max_requests")?,
+        prices: entry.get("prices")?.unwrap_or_default(),
+        key_file,
+    })
 }
 
 #[cfg(test)]

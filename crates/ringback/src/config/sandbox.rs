@@ -1,7 +1,5 @@
 //! `[sandbox]`: how agents are confined.
 
-#![expect(non_snake_case, reason = "keys are spelled as their users know them")]
-
 use std::path::PathBuf;
 
 use ringback_broker::{DiskLimits, KeepFree};
@@ -9,6 +7,7 @@ use ringback_sandbox::{BackendChoice, DockerSettings};
 
 use super::Environment;
 use super::images::Images;
+use super::quantity::{Auto, Bound, ByteSize, Percent};
 use super::section::{Raw, section};
 use super::value::{Value, mismatch, text};
 
@@ -35,19 +34,19 @@ section! {
         pub image: Option<String> = None,
         /// Extra host paths that agents can read. The agent's own program and its files are
         /// included automatically ([agents.md](agents.md#in-a-box)).
-        pub readOnly: Vec<PathBuf> = Vec::new(),
-        /// Memory of one agent with everything it starts, in bytes, or `none` for no limit.
-        pub memory: Bound = bound(limits().memory_bytes),
+        pub read_only: Vec<PathBuf> = Vec::new(),
+        /// Memory of one agent with everything it starts, or `none` for no limit.
+        pub memory: Bound<ByteSize> = Bound(limits().memory_bytes.map(ByteSize)),
         /// Maximum number of processes and threads of one agent, or `none`.
-        pub processes: Bound = bound(limits().processes.map(u64::from)),
+        pub processes: Bound<u64> = Bound(limits().processes.map(u64::from)),
         /// Processor time of one agent, in percent of one processor, or `none`.
-        pub cpu: Bound = bound(limits().cpu_percent.map(u64::from)),
-        /// Largest file an agent can write, in bytes, or `none`.
-        pub file: Bound = bound(limits().file_bytes),
+        pub cpu: Bound<Percent> = Bound(limits().cpu_percent.map(|cpu| Percent(cpu.into()))),
+        /// Largest file an agent can write, or `none`.
+        pub file: Bound<ByteSize> = Bound(limits().file_bytes.map(ByteSize)),
         /// Maximum number of open files of one process of an agent, or `none`.
-        pub openFiles: Bound = bound(limits().open_files),
-        /// Size of an agent's `/tmp`, in bytes. Its content counts as memory.
-        pub tmp: u64 = limits().tmp_bytes,
+        pub open_files: Bound<u64> = Bound(limits().open_files),
+        /// Size of an agent's `/tmp`. Its content counts as memory.
+        pub tmp: ByteSize = ByteSize(limits().tmp_bytes),
         /// Images built here for a container engine: `[sandbox.images.NAME]` with `dir`, a
         /// directory with a `Dockerfile`, and `network`, the network of its build: `none` (the
         /// default) or `host`. A project names one as its `image`.
@@ -55,22 +54,22 @@ section! {
         /// Maximum number of running project containers, and likewise of commands in sandboxes of
         /// their own.
         pub containers_max: usize = CONTAINERS_MAX,
-        /// Disk space of an agent, in bytes, or `none`: its workspace, the home beside it, and
-        /// content that it stored. The same limit applies to the directory of a container. An agent
-        /// or container over the limit is ended.
-        pub workspace: Bound = bound(disk().workspace_bytes),
-        /// Free space to keep on the disk of `data_dir`, in bytes; `auto` is a gigabyte, or a
-        /// twentieth of the disk if that is less. Below it, no agent is started, no content of more
-        /// than 256 KiB is stored, and the agent, container or command that grows fastest is ended.
-        pub keepFree: Kept = Kept(disk().keep_free),
+        /// Disk space of an agent, or `none`: its workspace, the home beside it, and content that it
+        /// stored. The same limit applies to the directory of a container. An agent or container
+        /// over the limit is ended.
+        pub workspace: Bound<ByteSize> = Bound(disk().workspace_bytes.map(ByteSize)),
+        /// Free space to keep on the disk of `data_dir`; `auto` is a gigabyte, or a twentieth of
+        /// the disk if that is less. Below it, no agent is started, no content of more than 256 KiB
+        /// is stored, and the agent, container or command that grows fastest is ended.
+        pub keep_free: Auto<ByteSize> = Auto(None),
         /// Number of files to keep room for on the disk of `data_dir`; `auto` is a hundred
         /// thousand, or a twentieth of what the file system can have if that is less. Below it, the
-        /// same happens as with `sandbox.keepFree`.
-        pub keepFreeInodes: Kept = Kept(disk().keep_free_inodes),
-        /// Size of the file `reserve` in `data_dir`, in bytes, or 0 for none. It is released when
-        /// the disk is full, so that sessions can be ended and workspaces deleted, and created
-        /// again when there is room.
-        pub reserve: u64 = disk().reserve_bytes,
+        /// same happens as with `sandbox.keep_free`.
+        pub keep_free_inodes: Auto<u64> = Auto(None),
+        /// Size of the file `reserve` in `data_dir`, or 0 for none. It is released when the disk is
+        /// full, so that sessions can be ended and workspaces deleted, and created again when there
+        /// is room.
+        pub reserve: ByteSize = ByteSize(disk().reserve_bytes),
     }
 }
 
@@ -87,23 +86,16 @@ pub enum SandboxBackend {
     None,
 }
 
-/// An optional limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound(pub Option<u64>);
-
-/// The part of the disk to keep free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept(pub KeepFree);
-
 impl Sandbox {
     /// Returns the disk limits of agents.
     #[must_use]
     pub fn disk(&self) -> DiskLimits {
+        let keep = |number: Option<u64>| number.map_or(KeepFree::Usual, KeepFree::Bytes);
         DiskLimits {
-            workspace_bytes: self.workspace.0,
-            keep_free: self.keepFree.0,
-            keep_free_inodes: self.keepFreeInodes.0,
-            reserve_bytes: self.reserve,
+            workspace_bytes: bytes(self.workspace),
+            keep_free: keep(self.keep_free.0.map(|size| size.0)),
+            keep_free_inodes: keep(self.keep_free_inodes.0),
+            reserve_bytes: self.reserve.0,
             ..disk()
         }
     }
@@ -111,14 +103,14 @@ impl Sandbox {
     /// Returns the limits of an agent.
     #[must_use]
     pub fn limits(&self) -> ringback_sandbox::Limits {
-        let small = |bound: Bound| bound.0.map(|bound| u32::try_from(bound).unwrap_or(u32::MAX));
+        let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         ringback_sandbox::Limits {
-            memory_bytes: self.memory.0,
-            processes: small(self.processes),
-            cpu_percent: small(self.cpu),
-            file_bytes: self.file.0,
-            open_files: self.openFiles.0,
-            tmp_bytes: self.tmp,
+            memory_bytes: bytes(self.memory),
+            processes: self.processes.0.map(small),
+            cpu_percent: self.cpu.0.map(|cpu| small(cpu.0)),
+            file_bytes: bytes(self.file),
+            open_files: self.open_files.0,
+            tmp_bytes: self.tmp.0,
         }
     }
 
@@ -155,16 +147,13 @@ impl SandboxBackend {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Auto => AUTO,
+            Self::Auto => "auto",
             Self::Bubblewrap => "bubblewrap",
             Self::Docker => "docker",
-            Self::None => NONE,
+            Self::None => "none",
         }
     }
 }
-
-const NONE: &str = "none";
-const AUTO: &str = "auto";
 
 fn limits() -> ringback_sandbox::Limits {
     ringback_sandbox::Limits::default()
@@ -174,8 +163,8 @@ fn disk() -> DiskLimits {
     DiskLimits::default()
 }
 
-const fn bound(limit: Option<u64>) -> Bound {
-    Bound(limit)
+fn bytes(bound: Bound<ByteSize>) -> Option<u64> {
+    bound.0.map(|size| size.0)
 }
 
 impl Value for SandboxBackend {
@@ -193,44 +182,6 @@ impl Value for SandboxBackend {
     }
 }
 
-impl Value for Kept {
-    const KIND: &'static str = "whole number or `auto`";
-
-    fn parse(raw: Raw<'_>) -> Result<Self, String> {
-        if text(raw) == Some(AUTO) {
-            return Ok(Self(KeepFree::Usual));
-        }
-        let bytes = u64::parse(raw).map_err(|_| mismatch(Self::KIND, raw))?;
-        Ok(Self(KeepFree::Bytes(bytes)))
-    }
-
-    fn show(&self) -> Option<toml::Value> {
-        match self.0 {
-            KeepFree::Usual => Some(AUTO.into()),
-            KeepFree::Bytes(bytes) => u64::show(&bytes),
-        }
-    }
-}
-
-impl Value for Bound {
-    const KIND: &'static str = "whole number or `none`";
-
-    fn parse(raw: Raw<'_>) -> Result<Self, String> {
-        if text(raw) == Some(NONE) {
-            return Ok(Self(None));
-        }
-        let number = u64::parse(raw).ok().filter(|number| *number > 0);
-        number.map(|number| Self(Some(number))).ok_or_else(|| mismatch(Self::KIND, raw))
-    }
-
-    fn show(&self) -> Option<toml::Value> {
-        match self.0 {
-            Some(number) => u64::show(&number),
-            None => Some(NONE.into()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,13 +192,16 @@ mod tests {
         for (text, expected) in
             [("none", Some(None)), ("7", Some(Some(7))), ("0", None), ("", None)]
         {
-            let parsed = Bound::parse(Raw::Text(text)).ok().map(|bound| bound.0);
+            let parsed = Bound::<u64>::parse(Raw::Text(text)).ok().map(|bound| bound.0);
             assert_eq!(parsed, expected, "{text}");
         }
         for (text, expected) in
             [("auto", Some(KeepFree::Usual)), ("0", Some(KeepFree::Bytes(0))), ("none", None)]
         {
-            assert_eq!(Kept::parse(Raw::Text(text)).ok().map(|kept| kept.0), expected, "{text}");
+            let kept = Auto::<ByteSize>::parse(Raw::Text(text))
+                .ok()
+                .map(|keep_free| Sandbox { keep_free, ..Sandbox::default() }.disk().keep_free);
+            assert_eq!(kept, expected, "{text}");
         }
         let sandbox =
             Sandbox { memory: Bound(None), processes: Bound(Some(9)), ..Sandbox::default() };
@@ -276,6 +230,11 @@ mod tests {
     fn agents_are_confined_by_default() {
         assert_eq!(Sandbox::default().backend, SandboxBackend::Auto);
         assert_eq!(Sandbox::default().limits(), ringback_sandbox::Limits::default());
+        let (shown, usual) = (Sandbox::default().disk(), disk());
+        assert_eq!(
+            (shown.keep_free, shown.keep_free_inodes),
+            (usual.keep_free, usual.keep_free_inodes)
+        );
         assert!(SandboxBackend::parse(Raw::Text("")).is_err());
     }
 }

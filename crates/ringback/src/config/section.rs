@@ -2,6 +2,8 @@
 
 use toml::de::DeValue;
 
+use super::Name;
+
 /// A key as the reference page shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
@@ -58,13 +60,17 @@ impl Key {
     /// Returns the full name, `section.key`.
     #[must_use]
     pub fn full_name(&self) -> String {
-        super::full_name(self.section, self.name)
+        self.as_name().full()
     }
 
     /// Returns the environment variable that sets it.
     #[must_use]
     pub fn variable(&self) -> String {
-        super::env::variable(self.section, self.name)
+        super::env::variable(self.as_name())
+    }
+
+    pub(super) const fn as_name(&self) -> Name<'static> {
+        Name { section: self.section, key: self.name }
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ringback_music_services::{Endpoint, Service};
 use ringback_service::http::{DEFAULT_LISTEN, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS};
 
+use super::quantity::{ByteSize, Seconds};
 use super::section::section;
 use super::value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
@@ -19,13 +20,13 @@ const HOOT_LISTEN: HootEndpoint = loopback(5580);
 const HOOT_IOPUB: HootEndpoint = loopback(5581);
 
 /// Bounds the memory for one message; larger content is sent in pieces.
-const MESSAGE_BYTES_MAX: u64 = 64 * MIB;
+const MESSAGE_MAX: ByteSize = ByteSize(64 * MIB);
 
 /// One message of the largest size and 16 MiB of small ones after it.
-const SEND_QUEUE_BYTES: u64 = MESSAGE_BYTES_MAX + 16 * MIB;
+const SEND_QUEUE: ByteSize = ByteSize(MESSAGE_MAX.0 + 16 * MIB);
 
 /// Peers send a heartbeat every few seconds; half a minute survives several lost ones.
-const PEER_IDLE_SECS: u64 = 30;
+const PEER_IDLE: Seconds = Seconds::secs(30);
 
 /// Four times what a busy client has in flight; the next call fails with `busy` immediately.
 const CALLS_PER_PRINCIPAL: usize = 1024;
@@ -40,7 +41,7 @@ const JOBS_PENDING_MAX: usize = 10_000;
 const EVENT_RING: usize = 16_384;
 
 /// Twice the largest recording sent so far.
-const UPLOAD_BYTES_MAX: u64 = 4096 * MIB;
+const UPLOAD_MAX: ByteSize = ByteSize(4096 * MIB);
 
 /// Each open upload holds a file; this many leave room under the usual open file limit.
 const UPLOADS_OPEN: usize = 64;
@@ -49,13 +50,13 @@ const UPLOADS_OPEN: usize = 64;
 const MCP_SESSIONS_MAX: usize = 4096;
 
 /// An agent that thinks for a quarter of an hour still finds its MCP session.
-const MCP_SESSION_IDLE_SECS: u64 = 30 * 60;
+const MCP_SESSION_IDLE: Seconds = Seconds::secs(30 * 60);
 
 /// An hour makes a WAV file of 635 MB.
-const RENDER_SECONDS_MAX: u64 = 3600;
+const RENDER_MAX: Seconds = Seconds::secs(60 * 60);
 
 /// Half an hour of audio takes 160 MB to analyse.
-const AUDIO_SECONDS_MAX: u64 = 1800;
+const AUDIO_MAX: Seconds = Seconds::secs(30 * 60);
 
 section! {
     /// The directories.
@@ -89,8 +90,8 @@ section! {
         /// Maximum number of concurrent connections, as far as the process's open file limit leaves
         /// room; further ones get 503.
         pub max_connections: usize = DEFAULT_MAX_CONNECTIONS,
-        /// Largest request body, in bytes; a larger one gets 413.
-        pub max_body_bytes: usize = DEFAULT_MAX_BODY_BYTES,
+        /// Largest request body; a larger one gets 413.
+        pub max_body: ByteSize = ByteSize(DEFAULT_MAX_BODY_BYTES as u64),
     }
 }
 
@@ -103,12 +104,12 @@ section! {
         pub iopub: HootEndpoint = HOOT_IOPUB,
         /// Whether both are also available as `ipc://` sockets in the runtime directory.
         pub ipc: bool = true,
-        /// Largest message, in bytes; larger content is sent in pieces.
-        pub message_bytes_max: u64 = MESSAGE_BYTES_MAX,
-        /// Bytes that may be queued for one peer; a peer that reads too slowly is disconnected.
-        pub send_queue_bytes: u64 = SEND_QUEUE_BYTES,
-        /// Seconds of silence after which a peer counts as gone.
-        pub peer_idle_secs: u64 = PEER_IDLE_SECS,
+        /// Largest message; larger content is sent in pieces.
+        pub message_max: ByteSize = MESSAGE_MAX,
+        /// How much may be queued for one peer; a peer that reads too slowly is disconnected.
+        pub send_queue: ByteSize = SEND_QUEUE,
+        /// Silence after which a peer counts as gone.
+        pub peer_idle: Seconds = PEER_IDLE,
         /// File with the server's CURVE secret key; required to listen beyond loopback.
         pub curve_secret_key_file: Option<PathBuf> = None,
     }
@@ -119,9 +120,8 @@ section! {
     pub struct Mcp = "mcp" {
         /// Maximum number of open MCP sessions; one token may have half of them.
         pub sessions_max: usize = MCP_SESSIONS_MAX,
-        /// Seconds after which an MCP session without a request, an open stream or a running call
-        /// ends.
-        pub session_idle_secs: u64 = MCP_SESSION_IDLE_SECS,
+        /// Time after which an MCP session without a request, an open stream or a running call ends.
+        pub session_idle: Seconds = MCP_SESSION_IDLE,
         /// Servers that issue tokens, for clients that can get one by OAuth; none by default.
         pub authorization_servers: Vec<String> = Vec::new(),
     }
@@ -138,8 +138,8 @@ section! {
         pub jobs_pending_max: usize = JOBS_PENDING_MAX,
         /// Number of events kept in memory for subscribers that come back.
         pub event_ring: usize = EVENT_RING,
-        /// Largest blob that can be uploaded, in bytes.
-        pub upload_bytes_max: u64 = UPLOAD_BYTES_MAX,
+        /// Largest blob that can be uploaded.
+        pub upload_max: ByteSize = UPLOAD_MAX,
         /// Maximum number of open uploads in pieces.
         pub uploads_open: usize = UPLOADS_OPEN,
     }
@@ -159,16 +159,16 @@ section! {
         /// SoundFont for calls that name none. By default the usual places are searched, such as
         /// `/usr/share/sounds/sf2`.
         pub soundfont: Option<PathBuf> = None,
-        /// Longest MIDI file that is rendered, in seconds; a longer one is refused.
-        pub render_seconds_max: u64 = RENDER_SECONDS_MAX,
-        /// Longest audio that is analysed, in seconds; longer audio is refused.
-        pub audio_seconds_max: u64 = AUDIO_SECONDS_MAX,
+        /// Longest MIDI file that is rendered; a longer one is refused.
+        pub render_max: Seconds = RENDER_MAX,
+        /// Longest audio that is analysed; longer audio is refused.
+        pub audio_max: Seconds = AUDIO_MAX,
     }
 }
 
 section! {
     /// Music services, which answer `POST /predict`.
-    pub struct Models = "models" {
+    pub struct Services = "studio.services" {
         /// Music service for `orpheus_generate`, `orpheus_generate_seeded` and `orpheus_continue`,
         /// such as `http://127.0.0.1:2000`; the embedded model by default.
         pub orpheus: Option<Endpoint> = None,
@@ -186,8 +186,8 @@ section! {
         pub clap: Option<Endpoint> = None,
         /// Music service for `beatthis_analyze`; the embedded method by default.
         pub beatthis: Option<Endpoint> = None,
-        /// Time limit of every music service, in seconds; by default each has its own, 30 to 600.
-        pub timeout_secs: Option<u64> = None,
+        /// Time limit of every music service; by default each has its own, 30 seconds to 10 minutes.
+        pub timeout: Option<Seconds> = None,
     }
 }
 
@@ -209,7 +209,7 @@ section! {
     }
 }
 
-impl Models {
+impl Services {
     /// Returns the configured services.
     #[must_use]
     pub fn endpoints(&self) -> Vec<(Service, &Endpoint)> {

@@ -1,5 +1,7 @@
 //! Loading as a whole: layers, errors, masking.
 
+mod names;
+
 use std::fs;
 use std::path::Path;
 
@@ -116,7 +118,7 @@ fn a_variable_is_read_as_the_type_of_its_key() {
     assert_eq!((config.hoot.ipc, config.hoot.listen.0.port()), (false, 0));
     assert_eq!((config.limits.event_ring, config.log.format.name()), (1000, "json"));
     assert_eq!(config.http.tls.unwrap().key, Path::new("/x/key.pem"));
-    assert_eq!(config.client_tools.defaultTimeout, 5000);
+    assert_eq!(config.client_tools.defaultTimeout.0, 5000);
     assert_eq!(config.files.roots, [Path::new("/srv/a"), Path::new("/srv/b")]);
     assert_eq!(config.telemetry.otlp_endpoint, None);
     assert_eq!(config.root.runtime_dir, Path::new("/srv/data/run"));
@@ -210,7 +212,9 @@ fn keys_that_disagree_are_refused() {
     check(too_long, "clientTools.defaultTimeout", "1 to 9");
     check("[hoot]\nlisten = 'tcp://*:1'", "hoot.listen", "curve_secret_key_file");
     check("[hoot]\nlisten = 'tcp://127.0.0.1:7180'", "hoot.listen", "`http.listen`");
-    check("[hoot]\nsend_queue_bytes = 1", "hoot.send_queue_bytes", "found 1");
+    check("[hoot]\nsend_queue = 1", "hoot.send_queue", "expected 64MiB to 64GiB, found 1B");
+    check("[hoot]\npeer_idle = '2d'", "hoot.peer_idle", "expected 1s to 24h, found 48h");
+    check("[sessions]\nmax_time = '0s'", "sessions.max_time", "more than zero");
     check("[http]\norigins = ['app.example']", "http.origins", "https://app.example");
     check("[http]\nhosts = ['http://a']", "http.hosts", "ring.example");
     check("[log]\nfilter = 'a=b=c'", "log.filter", "log filter");
@@ -231,13 +235,19 @@ fn a_socket_path_that_the_system_cannot_bind_is_refused_with_the_limit() {
 fn client_tools_have_the_keys_and_defaults_that_clients_know() {
     let default = from_file("").unwrap().client_tools;
     assert_eq!(
-        (default.defaultTimeout, default.keepaliveInterval, default.maxTimeout),
+        (default.defaultTimeout.0, default.keepaliveInterval.0, default.maxTimeout.0),
         (30_000, 30_000, 3_600_000)
     );
     let file =
         "[clientTools]\ndefaultTimeout = 1000\nkeepaliveInterval = 2000\nmaxTimeout = 3000\n";
-    let set = from_file(file).unwrap().client_tools;
-    assert_eq!((set.defaultTimeout, set.keepaliveInterval, set.maxTimeout), (1000, 2000, 3000));
+    let config = from_file(file).unwrap();
+    let set = &config.client_tools;
+    assert_eq!(
+        (set.defaultTimeout.0, set.keepaliveInterval.0, set.maxTimeout.0),
+        (1000, 2000, 3000)
+    );
+    let shown = config.lookup(Some("clientTools"), Some("maxTimeout")).unwrap();
+    assert_eq!(shown, Some(3000.into()), "programs read a number");
 }
 
 #[test]
@@ -261,7 +271,9 @@ fn open_is_refused_beyond_loopback_even_behind_a_proxy() {
 
 #[test]
 fn what_is_shown_can_be_loaded_again() {
-    let file = "[http]\nhosts = ['a.example']\ntls = {cert = '/c', key = '/k'}\n[telemetry]\notlp_endpoint = 'http://127.0.0.1:4317/'\n";
+    let file = "[http]\nhosts = ['a.example']\ntls = {cert = '/c', key = '/k'}\n[telemetry]\notlp_endpoint = 'http://127.0.0.1:4317/'\n\
+        [sessions]\nmax_cost = '$2.50'\nmax_time = '1h 30m'\n[sandbox]\ncpu = 150\nmemory = '3GB'\n\
+        [studio.services]\nyue = 'http://127.0.0.1:2008'\ntimeout = 90\n";
     let config = from_file(file).unwrap();
     let shown = config.to_toml_masked();
     let again = from_file(&shown).unwrap();
@@ -269,6 +281,10 @@ fn what_is_shown_can_be_loaded_again() {
     assert_eq!(
         (again.http, again.telemetry, again.root),
         (config.http, config.telemetry, config.root)
+    );
+    assert_eq!(
+        (again.sessions, again.sandbox, again.services),
+        (config.sessions, config.sandbox, config.services)
     );
 }
 
@@ -280,9 +296,13 @@ fn a_lookup_finds_everything_a_section_or_a_key() {
     assert!(config.lookup(None, Some("data_dir")).unwrap().is_some());
     assert_eq!(config.lookup(Some("telemetry"), Some("otlp_endpoint")), Ok(None));
     let section = config.lookup(Some("hoot"), None).unwrap().unwrap();
-    assert_eq!(section["peer_idle_secs"].as_integer(), Some(30));
+    assert_eq!(section["peer_idle"].as_str(), Some("30s"));
     let whole = config.lookup(None, None).unwrap().unwrap();
     assert_eq!(whole["http"]["listen"], listen);
+    let services = config.lookup(Some("studio.services"), None).unwrap().unwrap();
+    assert_eq!(whole["studio"]["services"], services);
+    assert_eq!(config.lookup(Some("studio"), Some("services")), Ok(Some(services)));
+    assert_eq!(config.lookup(Some("studio"), None).unwrap().unwrap(), whole["studio"]);
     let unknown = config.lookup(Some("http"), Some("lisen")).unwrap_err();
     assert_eq!(unknown.nearest.as_deref(), Some("http.listen"));
     assert_eq!(config.lookup(Some("htp"), None).unwrap_err().nearest.as_deref(), Some("http"));

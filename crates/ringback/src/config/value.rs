@@ -4,11 +4,13 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use camino::Utf8PathBuf;
 use ringback_proto::secret::Secret;
 use toml::de::DeValue;
 use tracing_subscriber::EnvFilter;
 
 use super::section::Raw;
+use super::table;
 
 /// Shown instead of a secret.
 const MASK: &str = "***";
@@ -176,6 +178,19 @@ impl Value for PathBuf {
     }
 }
 
+impl Value for Utf8PathBuf {
+    const KIND: &'static str = PathBuf::KIND;
+
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        let path = PathBuf::parse(raw)?;
+        Self::from_path_buf(path).map_err(|_| mismatch("a path in UTF-8", raw))
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        Some(self.as_str().into())
+    }
+}
+
 impl Value for SocketAddr {
     const KIND: &'static str = "address";
 
@@ -209,41 +224,17 @@ impl Value for HootEndpoint {
 impl Value for TlsFiles {
     const KIND: &'static str = "table";
 
-    /// Text is parsed as an inline TOML table.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         const EXPECTED: &str = "a table of two files such as `{ cert = \"/etc/ringback/cert.pem\", \
             key = \"/etc/ringback/key.pem\" }`";
-        let table = match raw {
-            Raw::Toml(DeValue::Table(table)) => table,
-            Raw::Toml(_) => return Err(mismatch(EXPECTED, raw)),
-            Raw::Text(text) => {
-                let parsed = DeValue::parse(text).map_err(|_| mismatch(EXPECTED, raw))?;
-                let is_table = matches!(parsed.get_ref(), DeValue::Table(_));
-                return if is_table {
-                    Self::parse(Raw::Toml(parsed.get_ref()))
-                } else {
-                    Err(mismatch(EXPECTED, raw))
-                };
-            }
-        };
-        let file = |name: &str| {
-            let value = table.get(name).ok_or_else(|| format!("`{name}` is missing"))?;
-            PathBuf::parse(Raw::Toml(value.get_ref()))
-                .map_err(|reason| format!("`{name}`: {reason}"))
-        };
-        let (cert, key) = (file("cert")?, file("key")?);
-        match table.keys().find(|name| !matches!(name.get_ref().as_ref(), "cert" | "key")) {
-            Some(unknown) => {
-                Err(format!("unknown key `{}`; known keys: `cert`, `key`", unknown.get_ref()))
-            }
-            None => Ok(Self { cert, key }),
-        }
+        table::entry(raw, EXPECTED, &["cert", "key"], |entry| {
+            let file = |name: &str| entry.get(name)?.ok_or_else(|| format!("`{name}` is missing"));
+            Ok(Self { cert: file("cert")?, key: file("key")? })
+        })
     }
 
     fn show(&self) -> Option<toml::Value> {
-        let entry = |name: &str, path: &PathBuf| Some((name.to_owned(), path.show()?));
-        let entries = [entry("cert", &self.cert), entry("key", &self.key)];
-        Some(toml::Value::Table(entries.into_iter().flatten().collect()))
+        Some(table::shown([("cert", self.cert.show()), ("key", self.key.show())]))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Converts the daemon's configuration to that of its parts.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,8 +8,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use ringback_broker::{
-    AgentCommand, ConfigView, Confinement, ContainerSettings, ImageSource, InsideProgram,
-    LineSettings, SandboxRules, SessionDoors, SessionSettings,
+    AgentCommand, ConfigView, Confinement, ContainerSettings, InsideProgram, LineSettings,
+    SandboxRules, SessionDoors, SessionSettings,
 };
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
@@ -26,7 +25,7 @@ use ringback_studio_tools::Studio;
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
-use crate::config::{Config, ConfigError, ProviderEntry, TlsFiles};
+use crate::config::{Config, ConfigError, Millis, ProviderEntry, Seconds, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest known work took hours. It ends calls that would otherwise never end.
@@ -65,17 +64,17 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
         jobs_per_principal_max: jobs_live_max - jobs_live_max / 4,
         events_kept_max: limits.event_ring,
         uploads_open_max: limits.uploads_open,
-        upload_bytes_max: limits.upload_bytes_max,
+        upload_bytes_max: limits.upload_max.0,
         call_ms_max: CALL_MS_MAX,
         lines: LineSettings {
-            client_call_ms_default: config.client_tools.defaultTimeout,
-            caller_call_ms_default: config.caller_tools.timeout,
-            poll_grace_ms: config.caller_tools.pollGrace,
+            client_call_ms_default: config.client_tools.defaultTimeout.0,
+            caller_call_ms_default: config.caller_tools.timeout.as_millis(),
+            poll_grace_ms: config.caller_tools.poll_grace.as_millis(),
             ..LineSettings::default()
         },
         studio: Arc::new(studio(config)?),
         sessions: sessions(config)?,
-        containers: containers(config)?,
+        containers: containers(config),
     })
 }
 
@@ -100,17 +99,7 @@ impl InsideProgram for Embedded {
 /// Returns the settings of sessions, with the configured agents.
 fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
     let keys = &config.sessions;
-    let mut agents: BTreeMap<_, _> = keys
-        .agents
-        .0
-        .iter()
-        .map(|(name, agent)| {
-            let crate::config::AgentEntry { command, env, protocol, permissions, provider, model } =
-                agent.clone();
-            let agent = AgentCommand { command, env, protocol, permissions, provider, model };
-            (name.clone(), agent)
-        })
-        .collect();
+    let mut agents = keys.agents.0.clone();
     if keys.agent != SCRIPTED_NAME && !agents.contains_key(&keys.agent) {
         let names = agents.keys().map(String::as_str).chain([SCRIPTED_NAME]);
         let names = names.collect::<Vec<_>>().join(", ");
@@ -132,24 +121,24 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
             depth_max: count(keys.max_depth),
             agents_max: count(keys.max_agents),
             live_max: count(keys.max_sessions),
-            idle_ms: keys.idle,
+            idle_ms: keys.idle.as_millis(),
         },
         events_kept: ringback_broker::KeptEvents {
             events_max: keys.events_kept,
-            bytes_max: keys.event_bytes,
-            total_bytes_max: keys.event_bytes_total,
+            bytes_max: keys.event_memory.as_usize(),
+            total_bytes_max: keys.event_memory_total.as_usize(),
         },
-        end_grace: Duration::from_millis(keys.end_grace),
+        end_grace: keys.end_grace.0,
         permissions: keys.permissions,
         inside: Some(inside),
         doors: SessionDoors::default(),
         confinement: confinement(config)?,
         spending: SpendLimits {
             max_tokens: keys.max_tokens,
-            max_time_ms: keys.max_time,
-            max_micro_usd: keys.max_usd,
+            max_time_ms: keys.max_time.map(Millis::as_millis),
+            max_micro_usd: keys.max_cost,
         },
-        limit_wait: Duration::from_millis(keys.limit_wait),
+        limit_wait: keys.limit_wait.0,
         disk: config.sandbox.disk(),
     })
 }
@@ -181,13 +170,13 @@ pub(crate) fn provider(model: &ProviderEntry, vault: &Arc<Vault>) -> Provider {
 /// Returns how agents are confined.
 fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
     let data_dir = utf8(config, "data_dir", &config.root.data_dir)?;
-    let path = |path: &PathBuf| utf8(config, "sandbox.readOnly", path);
+    let path = |path: &PathBuf| utf8(config, "sandbox.read_only", path);
     let program = config.sandbox.bwrap.as_ref().map(|path| utf8(config, "sandbox.bwrap", path));
     let Some(backend) = config.sandbox.choice() else { return Ok(Confinement::Unconfined) };
     Ok(Confinement::Sandbox(Box::new(SandboxRules {
         state_dir: data_dir.join("sandbox"),
         limits: config.sandbox.limits(),
-        read_only: config.sandbox.readOnly.iter().map(path).collect::<Result<_, _>>()?,
+        read_only: config.sandbox.read_only.iter().map(path).collect::<Result<_, _>>()?,
         hidden: config.private(),
         backend,
         program: program.transpose()?,
@@ -196,27 +185,20 @@ fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
 }
 
 /// Returns the settings of containers.
-fn containers(config: &Config) -> Result<ContainerSettings, ConfigError> {
-    let images = config.sandbox.images.0.iter().map(|(name, image)| {
-        let key = format!("sandbox.images.{name}.dir");
-        let (dir, network) = (utf8(config, &key, &image.dir)?, image.network);
-        Ok((name.clone(), ImageSource { dir, network }))
-    });
-    Ok(ContainerSettings {
-        containers_max: config.sandbox.containers_max,
-        images: images.collect::<Result<_, ConfigError>>()?,
-    })
+fn containers(config: &Config) -> ContainerSettings {
+    let sandbox = &config.sandbox;
+    ContainerSettings { containers_max: sandbox.containers_max, images: sandbox.images.0.clone() }
 }
 
 /// Returns the music tools.
 fn studio(config: &Config) -> Result<Studio, ConfigError> {
     let studio = &config.studio;
     let font = |path: &PathBuf| utf8(config, "studio.soundfont", path);
-    let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
+    let seconds = |time: Seconds| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
     Ok(Studio::new(ringback_studio_tools::Settings {
         soundfont: studio.soundfont.as_ref().map(font).transpose()?,
-        render_seconds_max: seconds(studio.render_seconds_max),
-        audio_seconds_max: seconds(studio.audio_seconds_max),
+        render_seconds_max: seconds(studio.render_max),
+        audio_seconds_max: seconds(studio.audio_max),
         services: services(config),
         traceparent: telemetry::traceparent,
     }))
@@ -224,10 +206,10 @@ fn studio(config: &Config) -> Result<Studio, ConfigError> {
 
 /// Returns the addresses of the music services.
 fn services(config: &Config) -> ringback_music_services::Settings {
-    let endpoints = config.models.endpoints().into_iter();
+    let endpoints = config.services.endpoints().into_iter();
     ringback_music_services::Settings {
         endpoints: endpoints.map(|(service, endpoint)| (service, endpoint.clone())).collect(),
-        patience: config.models.timeout_secs.map(Duration::from_secs),
+        patience: config.services.timeout.map(|timeout| timeout.0),
         ..ringback_music_services::Settings::default()
     }
 }
@@ -256,11 +238,11 @@ pub(super) fn http(config: &Config, files: OpenFiles) -> Result<HttpConfig, Conf
         tls: http.tls.as_ref().map(load).transpose()?,
         behind_proxy: http.behind_proxy,
         max_connections,
-        max_body_bytes: http.max_body_bytes,
+        max_body_bytes: http.max_body.as_usize(),
         pages: ringback_edge_http::PAGES.into(),
         larger_bodies: vec![LargerBodies {
             path: ringback_edge_http::BLOBS,
-            max_bytes: config.limits.upload_bytes_max,
+            max_bytes: config.limits.upload_max.0,
         }],
         patience: Patience::default(),
     })
@@ -284,8 +266,8 @@ pub(super) fn public_url(config: &Config, listener: &HttpListener) -> String {
 /// Returns the settings of the client tool routes.
 pub(super) fn client_tools(config: &Config) -> ClientToolSettings {
     ClientToolSettings {
-        keepalive: Duration::from_millis(config.client_tools.keepaliveInterval),
-        timeout_ms_max: config.client_tools.maxTimeout,
+        keepalive: Duration::from_millis(config.client_tools.keepaliveInterval.0),
+        timeout_ms_max: config.client_tools.maxTimeout.0,
     }
 }
 
@@ -301,16 +283,15 @@ pub(super) fn hoot(
         .as_deref()
         .map(|path| curve_key(path).map_err(|reason| bad(config, CURVE_KEY, reason)))
         .transpose()?;
-    let bytes = |n_bytes: u64| usize::try_from(n_bytes).unwrap_or(usize::MAX);
     Ok(ringback_edge_hoot::Config {
         tcp: Some(Listen { calls: hoot.listen.to_string(), events: hoot.iopub.to_string() }),
         ipc: config.ipc_sockets().map(|sockets| Ipc { calls: sockets.hoot, events: sockets.iopub }),
         curve_secret_key,
         open,
-        message_bytes_max: bytes(hoot.message_bytes_max),
-        peer_backlog_bytes_max: bytes(hoot.send_queue_bytes),
+        message_bytes_max: hoot.message_max.as_usize(),
+        peer_backlog_bytes_max: hoot.send_queue.as_usize(),
         peers_max: files.hoot(files.http(config.http.max_connections)),
-        peer_idle: Duration::from_secs(hoot.peer_idle_secs),
+        peer_idle: hoot.peer_idle.0,
         set_trace_parent: telemetry::set_parent,
     })
 }
@@ -325,10 +306,10 @@ pub(super) fn mcp(config: &Config, open: bool) -> ringback_edge_mcp::Config {
             max,
             // The other half stays free, so that no single token keeps all others out.
             per_principal_max: max.div_ceil(2),
-            idle: Duration::from_secs(config.mcp.session_idle_secs),
+            idle: config.mcp.session_idle.0,
             ..SessionLimits::default()
         },
-        message_bytes_max: config.http.max_body_bytes,
+        message_bytes_max: config.http.max_body.as_usize(),
         authorization_servers: config.mcp.authorization_servers.clone(),
         is_https: config.http.behind_proxy || config.http.tls.is_some(),
         ..ringback_edge_mcp::Config::default()

@@ -97,6 +97,25 @@ fn a_configuration_is_checked_as_a_daemon_does() {
     }
 }
 
+/// Rule: an old name of a key is accepted with a warning that names the new one, wherever the
+/// configuration is looked at.
+#[test]
+fn an_old_name_of_a_key_is_accepted_with_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.toml");
+    std::fs::write(&path, "[sandbox]\nkeepFree = 0\n").unwrap();
+    let config = ["--config", path.to_str().unwrap()];
+    let warning = "line 2: `sandbox.keepFree` is now `sandbox.keep_free`";
+    for command in [["config", "show"], ["config", "check"]] {
+        let run = run(&[command, config].concat());
+        assert!(run.code == 0 && run.stderr.contains(warning), "{run:?}");
+    }
+    let checked = run(&[&["config", "check", "--json"][..], &config].concat()).json();
+    assert!(checked["warnings"][0].as_str().unwrap().contains(warning), "{checked}");
+    let findings = run(&[&["doctor"][..], &config].concat());
+    assert!(findings.stdout.contains(warning), "{findings:?}");
+}
+
 #[test]
 fn completions_exist_for_every_shell_and_name_every_command() {
     for shell in ["bash", "zsh", "fish"] {

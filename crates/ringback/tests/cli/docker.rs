@@ -42,7 +42,7 @@ fn config(more: &str, of_agent: &str) -> Option<tempfile::TempDir> {
     let agent = agent.display();
     let text = format!(
         "[sandbox]\nbackend = 'docker'\ndocker = 'unix://{socket}'\nimage = '{}'\n\
-         readOnly = ['{agent}']\n[log]\nfilter = 'trace'\n\
+         read_only = ['{agent}']\n[log]\nfilter = 'trace'\n\
          [sessions]\nagent = 'shell'\n\
          [sessions.agents.shell]\ncommand = ['/bin/sh', '{agent}', '{{inside}}']\n{of_agent}\n{more}",
         engine::IMAGE

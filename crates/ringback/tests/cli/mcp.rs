@@ -138,18 +138,18 @@ fn the_doctor_tries_every_model_service() {
     let [up, down] = [&here, &gone].map(|it| format!("http://{}", it.local_addr().unwrap()));
     drop(gone);
     let mut command = ringback(home.path());
-    command.envs(FREE_PORTS).env("RINGBACK_MODELS__ORPHEUS", &up);
+    command.envs(FREE_PORTS).env("RINGBACK_STUDIO__SERVICES__ORPHEUS", &up);
     let findings = Run::of(command.args(["doctor", "--json"])).json();
     assert_eq!(model(&findings, "orpheus")["health"], "good", "{findings}");
     assert!(model(&findings, "yue").is_null(), "it is not configured: {findings}");
-    let run = Run::of(command.env("RINGBACK_MODELS__YUE", &down));
+    let run = Run::of(command.env("RINGBACK_STUDIO__SERVICES__YUE", &down));
     assert_eq!(run.code, 1, "{run:?}");
     let findings: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(model(&findings, "orpheus")["health"], "good", "{findings}");
     let yue = model(&findings, "yue");
     assert_eq!(yue["health"], "bad", "{findings}");
     let text = yue["text"].as_str().unwrap();
-    assert!(text.contains(&down) && text.contains("`models.yue`"), "{text}");
+    assert!(text.contains(&down) && text.contains("`studio.services.yue`"), "{text}");
 }
 
 /// Returns the finding about a music service.

@@ -68,7 +68,7 @@ fn config(url: &str, mode: u32) -> tempfile::TempDir {
         "[providers.mine]\nurl = '{url}'\nkey_file = '{}'\nheader = 'x-api-key'\n\
          [sessions.agents.asks]\ncommand = ['/bin/bash', '{}']\nprovider = 'mine'\n\
          env = {{ BASE = '{{model}}', KEY = '{PLACEHOLDER}' }}\n\
-         [sandbox]\nreadOnly = ['{}']\n",
+         [sandbox]\nread_only = ['{}']\n",
         key.display(),
         agent.display(),
         agent.display()

@@ -150,7 +150,7 @@ impl World {
         let agent = agent.display();
         let text = format!(
             "[sessions.agents.obeys]\ncommand = ['/usr/bin/bash', '{agent}']\n\
-             [sandbox]\n{sandbox}readOnly = ['{agent}'{shown}]\n"
+             [sandbox]\n{sandbox}read_only = ['{agent}'{shown}]\n"
         );
         let config = file(dir.path(), "config.toml", text.as_bytes());
         let daemon = Daemon::start_with(&["--config", config.to_str().unwrap()]);

@@ -80,7 +80,7 @@ pub(crate) fn agent(dir: &Path, url: &str, more: &str) -> String {
     let text = format!(
         "[providers.mine]\nurl = '{url}'\n{more}\n\
          [sessions.agents.asks]\ncommand = ['/bin/bash', '{script}']\nprovider = 'mine'\n\
-         env = {{ BASE = '{{model}}' }}\n[sandbox]\nreadOnly = ['{script}']\n"
+         env = {{ BASE = '{{model}}' }}\n[sandbox]\nread_only = ['{script}']\n"
     );
     file(dir, "config.toml", text.as_bytes()).to_str().unwrap().to_owned()
 }

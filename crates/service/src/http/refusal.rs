@@ -59,7 +59,7 @@ impl Refusal {
                 r#"{"error":{"code":"FORBIDDEN","message":"pages of other sites may not load this (Sec-Fetch-Site); a page whose origin is in http.origins may fetch it with CORS","certainty":"not_started"}}"#
             }
             Self::TooLarge => {
-                r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than this route accepts; most accept http.max_body_bytes","certainty":"not_started"}}"#
+                r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than this route accepts; most accept http.max_body","certainty":"not_started"}}"#
             }
             Self::Busy => {
                 r#"{"error":{"code":"BUSY","message":"too many connections (http.max_connections); try again","certainty":"not_started"}}"#

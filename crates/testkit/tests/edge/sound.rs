@@ -184,7 +184,7 @@ async fn a_render_past_the_limit_is_refused() {
     let request = render(&client, 2_000_000).await;
     let error = within("an error", client.call::<MidiToWav>(request)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
-    assert!(error.message().contains("studio.render_seconds_max"), "{error}");
+    assert!(error.message().contains("studio.render_max"), "{error}");
     daemon.stop().await;
 }
 

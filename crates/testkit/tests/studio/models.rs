@@ -167,7 +167,8 @@ async fn a_service_makes_notes() {
     let seen = service.only();
     assert_eq!((&seen["task"], &seen["num_variations"]), (&json!("generate"), &json!(2)));
     assert!(seen["client_job_id"].as_str().unwrap().starts_with("job_"), "{seen}");
-    let get = ConfigGetRequest { section: Some("models".into()), key: Some("health".into()) };
+    let get =
+        ConfigGetRequest { section: Some("studio.services".into()), key: Some("health".into()) };
     let health = within("it", client.call::<ConfigGet>(get)).await.unwrap().value;
     assert_eq!(health.get("orpheus"), Some(&Value::Text("answering".to_owned())));
     daemon.stop().await;
@@ -181,7 +182,7 @@ async fn without_a_service_there_is_no_sound_and_the_error_says_why() {
     let request = MusicgenGenerateRequest::default();
     let error = within("it", client.call::<MusicgenGenerate>(request)).await.unwrap_err();
     assert_eq!((error.kind(), error.certainty()), (ErrorKind::ToolFailed, Certainty::NotStarted));
-    assert!(error.message().contains("`models.musicgen`"), "{error}");
+    assert!(error.message().contains("`studio.services.musicgen`"), "{error}");
     daemon.stop().await;
 }
 

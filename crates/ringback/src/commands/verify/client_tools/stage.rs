@@ -9,10 +9,11 @@ use serde_json::value::RawValue;
 
 use super::proxy::Proxy;
 use crate::commands::passing::PassingDaemon;
+use crate::config::PlainMillis;
 use crate::failure::Failure;
 
 /// Often enough that every check sees several.
-const PING_MS: u64 = 200;
+const PING: PlainMillis = PlainMillis(200);
 /// The polling interval.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Reached only when a candidate does not do what it should.
@@ -38,7 +39,7 @@ impl Stage {
     /// Starts a daemon, and listens for the candidate at `listen`.
     pub(super) async fn open(listen: SocketAddr) -> Result<Self, Failure> {
         let daemon = PassingDaemon::start("verify", |config| {
-            config.client_tools.keepaliveInterval = PING_MS;
+            config.client_tools.keepaliveInterval = PING;
         });
         let daemon = daemon.await?;
         let token = daemon.token()?;
