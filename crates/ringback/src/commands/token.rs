@@ -15,6 +15,7 @@ use crate::config::Environment;
 use crate::connect::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, maybe_moment, moment};
+use crate::units;
 
 /// `ringback token`
 #[derive(Debug, Args)]
@@ -80,18 +81,12 @@ impl FromStr for Lifetime {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let misfit = || format!("expected a time such as 90s, 15m, 12h, 30d or 2w, found `{text}`");
-        let unit = text.chars().next_back().ok_or_else(misfit)?;
-        let seconds = match unit {
-            's' => 1,
-            'm' => 60,
-            'h' => 60 * 60,
-            'd' => 24 * 60 * 60,
-            'w' => 7 * 24 * 60 * 60,
-            _ => return Err(misfit()),
-        };
-        let count: u64 = text.trim_end_matches(unit).parse().map_err(|_| misfit())?;
-        count.checked_mul(seconds).filter(|seconds| *seconds > 0).map(Self).ok_or_else(misfit)
+        units::duration(text)
+            .filter(|time| !time.is_zero() && time.subsec_millis() == 0)
+            .map(|time| Self(time.as_secs()))
+            .ok_or_else(|| {
+                format!("expected a time such as 90s, 15m, 12h, 30d or 2w, found `{text}`")
+            })
     }
 }
 
@@ -177,7 +172,8 @@ mod tests {
     fn lifetimes_have_a_unit() {
         assert_eq!("30d".parse(), Ok(Lifetime(30 * 86_400)));
         assert_eq!("90s".parse(), Ok(Lifetime(90)));
-        for text in ["", "30", "d", "0d", "-1d", "1.5h", "99999999999999999w", "3ä"] {
+        assert_eq!("1.5h".parse(), Ok(Lifetime(5400)));
+        for text in ["", "30", "d", "0d", "-1d", "1.5s", "99999999999999999w", "3ä"] {
             assert!(text.parse::<Lifetime>().is_err(), "{text}");
         }
     }
