@@ -3,10 +3,12 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tracing::Subscriber;
+use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Everything logged since [`Logs::capture`], at every level, by every crate.
+/// Everything logged since the capture began, at every level, by every crate.
 #[derive(Debug, Clone, Default)]
 pub struct Logs(Arc<Mutex<Vec<u8>>>);
 
@@ -18,13 +20,25 @@ impl Logs {
     #[must_use]
     pub fn capture() -> Self {
         let logs = Self::default();
-        let subscriber = tracing_subscriber::fmt()
+        tracing::subscriber::set_global_default(logs.subscriber())
+            .expect("one capture per process");
+        logs
+    }
+
+    /// Captures what this thread logs, until the guard is dropped.
+    #[must_use]
+    pub fn capture_here() -> (Self, DefaultGuard) {
+        let logs = Self::default();
+        let guard = tracing::subscriber::set_default(logs.subscriber());
+        (logs, guard)
+    }
+
+    fn subscriber(&self) -> impl Subscriber + Send + Sync + 'static {
+        tracing_subscriber::fmt()
             .with_max_level(LevelFilter::TRACE)
             .with_ansi(false)
-            .with_writer(logs.clone())
-            .finish();
-        tracing::subscriber::set_global_default(subscriber).expect("one capture per process");
-        logs
+            .with_writer(self.clone())
+            .finish()
     }
 
     /// Returns all of it.

@@ -7,16 +7,16 @@ use ringback_proto::principal::Level;
 use ringback_proto::request::*;
 use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::*;
-use ringback_testkit::{Daemon, Hello, Logs, RawPeer, within};
+use ringback_testkit::{Hello, Logs, RawPeer, World, within};
 
 /// Rule: no secret appears in a log, an event, or a list, however it was used or refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_token_is_ever_logged_told_or_listed() {
     let logs = Logs::capture();
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let admin = daemon.admin().await;
     let mut subscriber = daemon.subscriber(daemon.admin_token(), &[""]).await;
-    let TokenCreatedResponse { token, token_id, .. } = daemon.token(Level::Write, None).await;
+    let TokenCreatedResponse { token, token_id, .. } = daemon.new_token(Level::Write, None).await;
     let wrong = Secret::new(format!("oub_{}", "5".repeat(64)));
     within("the refusal", daemon.try_client(&wrong)).await.unwrap_err();
     RawPeer::connect(daemon.calls(), Hello::dealer(&wrong)).await.unwrap_err();

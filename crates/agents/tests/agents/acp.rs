@@ -6,9 +6,10 @@ use std::time::Duration;
 use ringback_agents::{
     AcpOptions, AgentEvent, AgentHandle, Attached, Driver, McpServer, Permissions, Protocol,
 };
+use ringback_testkit::{soon, wait_for};
 
 use crate::scripted::SERVER;
-use crate::support::{ended, soon, spec, until};
+use crate::support::{ended, spec, until};
 
 const COMPLETION: &str = r#""type":"completion""#;
 const EXITED: &str = r#""type":"agent_exited""#;
@@ -244,11 +245,30 @@ async fn an_agent_that_does_not_stop_is_ended() {
 #[tokio::test]
 async fn a_flood_of_requests_is_bounded_and_the_end_comes() {
     let flood = r#"yes '{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{}}'"#;
-    let (mut driver, handle) = shell(&format!("{HANDSHAKE} exec {flood}"), LONG, LONG);
+    let over = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"over"}}}}"#;
+    // It reads its answers, so its flood has an end, and nothing is reported before that.
+    let script = format!(
+        "{HANDSHAKE} read -r line; ({flood} | head -n 20000; echo '{over}') & exec cat >/dev/null"
+    );
+    let (mut driver, handle) = shell(&script, LONG, LONG);
     until(&mut driver, "conversation").await;
-    // It is driven for a while: nothing is reported, and nothing accumulates.
-    let nothing = tokio::time::timeout(Duration::from_millis(200), driver.next()).await;
-    assert!(nothing.is_err(), "{nothing:?}");
+    handle.send("go").unwrap();
+    let told = until(&mut driver, "over").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    handle.terminate(LONG);
+    until(&mut driver, EXITED).await;
+
+    // It reads nothing: nothing accumulates, and it is ended all the same.
+    let dir = tempfile::tempdir().unwrap();
+    let flooded = dir.path().join("flooded");
+    let script =
+        format!("{HANDSHAKE} {flood} | head -n 300; touch {}; exec {flood}", flooded.display());
+    let (mut driver, handle) = shell(&script, LONG, LONG);
+    until(&mut driver, "conversation").await;
+    tokio::select! {
+        told = driver.next() => panic!("{told:?}"),
+        () = wait_for("it floods", async || flooded.exists()) => {}
+    }
     handle.terminate(LONG);
     until(&mut driver, EXITED).await;
 }

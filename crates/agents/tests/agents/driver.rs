@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use ringback_agents::{Agent, AgentEvent, AgentLimits, SendError, StartError};
+use ringback_testkit::soon;
 
-use crate::support::{ended, is_running, next, rest, shell, soon, spec};
+use crate::support::{ended, is_running, next, rest, shell, spec};
 
 const DONE: &str = r#"{"type":"done"}"#;
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use ringback_agents::{AgentHandle, ConfigFile, Driver, OneShot, Protocol};
+use ringback_testkit::soon;
 
-use crate::support::{soon, spec, until};
+use crate::support::{spec, until};
 
 const COMPLETION: &str = r#""type":"completion""#;
 

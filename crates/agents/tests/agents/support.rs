@@ -1,17 +1,9 @@
 //! Starts agents and collects their events.
 
-use std::future::Future;
 use std::path::Path;
-use std::time::Duration;
 
 use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec, Driver};
-
-/// A longer wait is a failure.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
-}
+use ringback_testkit::{soon, wait_for};
 
 pub(crate) fn spec(command: &str, args: &[&str]) -> AgentSpec {
     AgentSpec {
@@ -65,10 +57,5 @@ pub(crate) fn is_running(pid: &str) -> bool {
 
 /// Waits until a process has ended.
 pub(crate) async fn ended(pid: &str) {
-    soon(async {
-        while is_running(pid) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    wait_for("it ends", async || !is_running(pid)).await;
 }

@@ -1,14 +1,13 @@
 //! Sessions whose agents speak the Agent Client Protocol, or are started for each message.
 
-use std::time::Duration;
-
 use ringback_agents::Permissions;
 use ringback_broker::{AgentCommand, AgentProtocol, Config, Credential};
 use ringback_proto::ids::SessionId;
 use ringback_proto::principal::Level;
 use ringback_proto::request::{PermissionAnswer, SessionEventInfo, SessionMessageRequest};
+use ringback_testkit::{GRACE, shell_agent};
 
-use crate::common::{Fixture, start_with};
+use crate::common::{World, start_with};
 use crate::sessions::{
     call, end, is_idle, project, refused, said, say, to_project, to_session, token, until,
 };
@@ -37,14 +36,12 @@ done"#;
 pub(crate) fn with_agent(permissions: Permissions) -> impl FnOnce(&mut Config) {
     move |config| {
         let agent = AgentCommand {
-            command: ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec(),
             protocol: AgentProtocol::Acp,
             permissions: Some(permissions),
-            ..AgentCommand::default()
+            ..shell_agent(AGENT)
         };
         config.sessions.agents.insert("acp".to_owned(), agent);
         config.sessions.agent_default = "acp".to_owned();
-        config.sessions.end_grace = Duration::from_millis(50);
     }
 }
 
@@ -65,23 +62,11 @@ fn abort(session: SessionId) -> SessionMessageRequest {
     SessionMessageRequest { session_id: Some(session), abort: true, ..Default::default() }
 }
 
-async fn asked(fixture: &Fixture, who: &Credential) -> (SessionId, SessionEventInfo) {
+async fn asked(fixture: &World, who: &Credential) -> (SessionId, SessionEventInfo) {
     let project = project(fixture, who).await;
     let session = say(fixture, who, to_project(project, "ask")).await.session_id;
     let events = until(fixture, who, session, -1, is_question).await;
     (session, events.last().unwrap().clone())
-}
-
-/// Starts another daemon on the same directory.
-async fn restarted(fixture: Fixture) -> Fixture {
-    let Fixture { dir, broker } = fixture;
-    broker.stop(Duration::from_millis(50)).await;
-    drop(broker);
-    let mut config = crate::common::config(&dir);
-    with_agent(Permissions::Ask)(&mut config);
-    let (clock, entropy) = (ringback_broker::Clock::system(), ringback_broker::Entropy::system());
-    let broker = ringback_broker::Broker::start(config, clock, entropy).await.unwrap();
-    Fixture { dir, broker }
 }
 
 /// REQ: "Permission requests go to the caller": as an event, answered by a field of
@@ -176,7 +161,7 @@ async fn a_conversation_is_taken_up_again_after_a_failure_and_after_a_restart() 
     let events = until(&fixture, &who, session, next.last_event_index, is_idle).await;
     assert_eq!(said(&events), ["resumed"]);
 
-    let fixture = restarted(fixture).await;
+    let fixture = fixture.restart(GRACE).await;
     let next = say(&fixture, &who, to_session(session, "how")).await;
     let events = until(&fixture, &who, session, next.last_event_index, is_idle).await;
     assert_eq!(said(&events), ["resumed"]);

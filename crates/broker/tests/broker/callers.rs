@@ -17,7 +17,7 @@ use ringback_proto::principal::{Level, Principal};
 use ringback_proto::request::{CallWhyRequest, TokenCreateRequest};
 use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, StreamChunk, ToolResponse};
 
-use crate::common::{Fixture, result, start, start_with};
+use crate::common::{World, result, start, start_with};
 
 const ROOT: u8 = 1;
 const CHILD: u8 = 2;
@@ -34,7 +34,7 @@ fn tool(name: &str) -> ToolOffer {
     ToolOffer { name: name.to_owned(), ..ToolOffer::default() }
 }
 
-async fn token(fixture: &Fixture) -> Credential {
+async fn token(fixture: &World) -> Credential {
     let request = TokenCreateRequest {
         name: "t".to_owned(),
         scope: Level::Write,

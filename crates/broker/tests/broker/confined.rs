@@ -10,7 +10,7 @@ use ringback_broker::{
 use ringback_proto::request::{SessionListRequest, SessionListResponse, SessionMessageRequest};
 use ringback_sandbox::{BackendChoice, DockerSettings, Limits};
 
-use crate::common::{Fixture, start_with};
+use crate::common::{World, start_with};
 use crate::sessions::{call, end, is_idle, project, refused, said, say, to_project, until};
 
 /// Runs each message in a shell, and reports the output.
@@ -48,12 +48,11 @@ pub(crate) fn with_shell(config: &mut Config) {
     config.sessions.agents.insert("shell".to_owned(), agent);
     config.sessions.agent_default = "shell".to_owned();
     config.sessions.inside = Some(Arc::new(Inside("/usr/bin/env".into())));
-    config.sessions.end_grace = std::time::Duration::from_millis(50);
     config.sessions.confinement = Confinement::Sandbox(Box::new(rules(config)));
 }
 
 /// Returns the agent's answer to one message.
-async fn ask(fixture: &Fixture, text: &str) -> String {
+async fn ask(fixture: &World, text: &str) -> String {
     let who = Credential::local();
     let project = project(fixture, &who).await;
     let started = say(fixture, &who, to_project(project, text)).await;
@@ -84,7 +83,7 @@ async fn a_confined_agent_finds_everything_where_it_always_is() {
     let workspace = std::path::Path::new(&listed.sessions[0].workspace_path);
     assert!(workspace.join("made").exists(), "the workspace is shared with this machine");
     end(&fixture, &who, session).await;
-    let notes = fixture.dir.path().join("data/sandbox/boxes");
+    let notes = fixture.dir().join("data/sandbox/boxes");
     assert_eq!(std::fs::read_dir(notes).unwrap().count(), 0, "nothing is left of the sandbox");
 }
 
@@ -92,7 +91,7 @@ async fn a_confined_agent_finds_everything_where_it_always_is() {
 #[tokio::test]
 async fn a_confined_agent_sees_nothing_of_the_daemon_or_of_others() {
     let fixture = start_with(with_shell).await;
-    let dir = fixture.dir.path().display().to_string();
+    let dir = fixture.dir().display().to_string();
     let script = format!("ls -d {dir} {dir}/data {dir}/run /proc/1/root{dir} || true");
     let answer = ask(&fixture, &script).await;
     assert_eq!(answer.matches("No such file").count(), 4, "{answer}");

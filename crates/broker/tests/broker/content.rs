@@ -1,5 +1,5 @@
 //! Content, artifacts, and their visibility.
-use crate::common::{Fixture, result, start, start_with};
+use crate::common::{World, result, start, start_with};
 use ringback_broker::Credential;
 use ringback_proto::data::Data;
 use ringback_proto::ids::{ArtifactId, BlobHash, VariationSetId};
@@ -7,7 +7,7 @@ use ringback_proto::principal::Level;
 use ringback_proto::request::*;
 use ringback_proto::{ToolRequest, ToolResponse};
 
-async fn store(fixture: &Fixture, who: &Credential, bytes: &[u8]) -> BlobHash {
+async fn store(fixture: &World, who: &Credential, bytes: &[u8]) -> BlobHash {
     let data = Data::from(bytes.to_vec());
     let mime_type = "text/plain".to_owned();
     let request = CasStoreRequest { data, mime_type, upload_id: None, offset: None, last: None };
@@ -29,7 +29,7 @@ fn artifact(content_hash: BlobHash) -> ArtifactCreateRequest {
 }
 
 async fn create(
-    fixture: &Fixture,
+    fixture: &World,
     who: &Credential,
     request: ArtifactCreateRequest,
 ) -> ArtifactCreatedResponse {
@@ -39,7 +39,7 @@ async fn create(
     }
 }
 
-async fn writer(fixture: &Fixture) -> Credential {
+async fn writer(fixture: &World) -> Credential {
     let request = TokenCreateRequest {
         name: "writer".to_owned(),
         scope: Level::Write,
@@ -51,7 +51,7 @@ async fn writer(fixture: &Fixture) -> Credential {
     fixture.broker.authenticate(created.token.expose()).unwrap()
 }
 
-async fn code(fixture: &Fixture, who: &Credential, request: impl Into<ToolRequest>) -> String {
+async fn code(fixture: &World, who: &Credential, request: impl Into<ToolRequest>) -> String {
     result(&fixture.broker, who, request.into()).await.unwrap_err().code
 }
 

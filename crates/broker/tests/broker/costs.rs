@@ -3,14 +3,16 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use camino::Utf8Path;
 use ringback_broker::{Answer, Blocking, Broker, Call, Clock, Credential, Edge, Entropy, Outside};
 use ringback_proto::request::{JobSleepRequest, PingRequest};
 use ringback_proto::{RequestEnvelope, ResponseEnvelope};
 use ringback_store::Store;
 use ringback_store::by_hand::Fault;
+use ringback_testkit::broker_config;
 use tokio::task::JoinSet;
 
-use crate::common::{self, result, start};
+use crate::common::{result, start};
 
 /// The version's text in the answer, and the encoded answer.
 const PING_ALLOCATIONS_MAX: i64 = 2;
@@ -94,7 +96,7 @@ async fn ten_thousand_pings_leave_nothing_behind() {
 #[tokio::test]
 async fn many_durable_jobs_share_a_few_commits() {
     let dir = tempfile::tempdir().unwrap();
-    let mut config = common::config(&dir);
+    let mut config = broker_config(Utf8Path::from_path(dir.path()).unwrap());
     (config.jobs_running_max, config.jobs_live_max) = (JOBS, JOBS);
     config.jobs_per_principal_max = JOBS;
     let (store, mut hand) = Store::open_by_hand(&config.data_dir).unwrap();

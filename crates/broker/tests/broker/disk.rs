@@ -4,12 +4,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_broker::{
-    Broker, Clock, Config, Credential, Disk, DiskLimits, Entropy, KeepFree, Space,
-};
+use ringback_broker::{Credential, Disk, DiskLimits, KeepFree, Space};
 use ringback_proto::request::{ProjectResponse, SessionEventInfo};
 
-use crate::common::{Fixture, config, start_with};
+use crate::common::start_with;
 use crate::confined::with_shell;
 use crate::sessions::{
     call, is_idle, named, project, refused, said, say, to_project, to_session, until,
@@ -69,7 +67,7 @@ async fn an_agent_is_ended_that_has_more_than_it_may() {
     assert!(text.contains("16.0 MiB") && text.contains("sandbox.workspace"), "{text}");
     let since = i64::try_from(events.last().unwrap().index).unwrap();
     until(&fixture, &who, session, since, is_idle).await;
-    let homes = fixture.dir.path().join("data/homes");
+    let homes = fixture.dir().join("data/homes");
     let left = used(&homes);
     assert!(left < 512 * MIB, "it was ended in time: {left}");
     for home in std::fs::read_dir(&homes).unwrap().flatten() {
@@ -87,16 +85,15 @@ async fn an_agent_is_ended_that_has_more_than_it_may() {
 /// agent starts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_ends_who_fills_it_and_nobody_else() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut config: Config = config(&dir);
-    with_shell(&mut config);
-    let workspaces = config.data_dir.join("workspaces");
-    let disk = Arc::new(SmallDisk { total: 512 * MIB, workspaces: workspaces.clone() });
-    let keep_free = KeepFree::Bytes(400 * MIB);
-    config.sessions.disk =
-        DiskLimits { workspace_bytes: None, keep_free, disk, ..DiskLimits::default() };
-    let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
-    let fixture = Fixture { dir, broker };
+    let fixture = start_with(|config| {
+        with_shell(config);
+        let workspaces = config.data_dir.join("workspaces");
+        let disk = Arc::new(SmallDisk { total: 512 * MIB, workspaces });
+        let keep_free = KeepFree::Bytes(400 * MIB);
+        config.sessions.disk =
+            DiskLimits { workspace_bytes: None, keep_free, disk, ..DiskLimits::default() };
+    })
+    .await;
     let who = Credential::local();
     let (one, two) = (project(&fixture, &who).await, project(&fixture, &who).await);
     let calm = say(&fixture, &who, to_project(two, "echo here")).await.session_id;
@@ -108,7 +105,7 @@ async fn a_full_disk_ends_who_fills_it_and_nobody_else() {
     assert!(text.contains("sandbox.keep_free") && text.contains("grew fastest"), "{text}");
     let since = i64::try_from(events.last().unwrap().index).unwrap();
     until(&fixture, &who, writer, since, is_idle).await;
-    assert!(used(workspaces.as_std_path()) < 512 * MIB, "some space was kept free");
+    assert!(used(&fixture.dir().join("data/workspaces")) < 512 * MIB, "some space was kept free");
 
     // The other one goes on, and so does the store.
     let told = say(&fixture, &who, to_session(calm, "echo small > note; cat note")).await;

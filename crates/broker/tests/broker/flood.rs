@@ -1,9 +1,10 @@
 //! Agents that produce endless output: the kept part is limited in bytes, and is removed when they
 //! end.
 
-use ringback_broker::{AgentCommand, Config, Credential, KeptEvents};
+use ringback_broker::{Config, Credential, KeptEvents};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{SessionEventsRequest, SessionEventsResponse};
+use ringback_testkit::shell_agent;
 
 use crate::common::start_with;
 use crate::sessions::{call, end, is_idle, project, say, to_project, until};
@@ -21,11 +22,8 @@ while read -r line; do
 done"#;
 
 fn with_flood(config: &mut Config) {
-    let command = ["/bin/sh", "-c", FLOOD].map(str::to_owned).to_vec();
-    let flood = AgentCommand { command, ..AgentCommand::default() };
-    config.sessions.agents.insert("flood".to_owned(), flood);
+    config.sessions.agents.insert("flood".to_owned(), shell_agent(FLOOD));
     config.sessions.agent_default = "flood".to_owned();
-    config.sessions.end_grace = std::time::Duration::from_millis(50);
     config.sessions.events_kept =
         KeptEvents { events_max: 2000, bytes_max: 3 * MIB, total_bytes_max: 5 * MIB };
 }

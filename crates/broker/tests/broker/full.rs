@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use ringback_broker::{Answer, Broker, Clock, Config, Credential, Entropy, KeepFree};
+use ringback_broker::{Answer, Config, Credential, KeepFree};
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::KeyLevel;
@@ -20,16 +20,15 @@ use ringback_proto::request::{
     WorkspaceListRequest, WorkspaceListResponse,
 };
 use ringback_proto::{Certainty, ResponseEnvelope, ToolRequest};
+use ringback_testkit::{wait_for, within};
 
-use crate::common::{self, Fixture, config, result};
+use crate::common::{self, World, result};
 use crate::confined::with_shell;
 use crate::sessions::{
     call, end, is_idle, named, project, refused, say, to_project, to_session, until, with_echo,
 };
 
 const MIB: u64 = 1 << 20;
-/// Longer than any answer takes, and shorter than the deadline of a plain call.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A file system that ends with the test. Mounting one needs root, as sandboxes with limits do.
 struct SmallDisk(PathBuf);
@@ -58,32 +57,28 @@ impl Drop for SmallDisk {
 /// A broker with its data on a small disk.
 struct Place {
     // First, so that nothing uses the disk when it is unmounted.
-    fixture: Fixture,
+    fixture: World,
     disk: SmallDisk,
     who: Credential,
 }
 
-fn small(dir: &tempfile::TempDir) -> Config {
-    let mut config = config(dir);
-    with_echo(&mut config);
+fn small(config: &mut Config) {
+    with_echo(config);
     config.sessions.disk.keep_free = KeepFree::Bytes(0);
     config.sessions.disk.reserve_bytes = 2 * MIB;
     config.upload_bytes_max = 4 << 30;
-    config
-}
-
-async fn started(config: Config) -> Broker {
-    Broker::start(config, Clock::system(), Entropy::system()).await.unwrap()
 }
 
 impl Place {
     async fn new(options: &str, change: impl FnOnce(&mut Config)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut config = small(&dir);
-        change(&mut config);
-        let disk = SmallDisk::mount(config.data_dir.as_std_path(), options);
-        let broker = started(config).await;
-        Self { fixture: Fixture { dir, broker }, disk, who: Credential::local() }
+        let mut disk = None;
+        let fixture = common::start_with(|config| {
+            small(config);
+            change(config);
+            disk = Some(SmallDisk::mount(config.data_dir.as_std_path(), options));
+        })
+        .await;
+        Self { fixture, disk: disk.unwrap(), who: Credential::local() }
     }
 
     fn data(&self, name: &str) -> PathBuf {
@@ -121,7 +116,7 @@ impl Place {
     /// Runs a request, within the time limit.
     async fn done(&self, request: impl Into<ToolRequest>) {
         let answer = result(&self.fixture.broker, &self.who, request);
-        tokio::time::timeout(PATIENCE, answer).await.unwrap().unwrap();
+        within("an answer", answer).await.unwrap();
     }
 
     async fn workspaces(&self, project_id: ProjectId) -> usize {
@@ -142,7 +137,7 @@ async fn what_ends_and_what_is_deleted_needs_no_room() {
     let place = Place::new("size=24m", |_| ()).await;
     let (project, session, workspace) = place.session().await;
     place.fill(workspace).await;
-    tokio::time::timeout(PATIENCE, end(&place.fixture, &place.who, session)).await.unwrap();
+    within("an end", end(&place.fixture, &place.who, session)).await;
     let get = SessionGetRequest { session_id: session };
     let found: SessionResponse = call(&place.fixture, &place.who, get).await;
     assert_eq!(found.status, SessionState::Ended);
@@ -155,7 +150,7 @@ async fn what_ends_and_what_is_deleted_needs_no_room() {
     end(&place.fixture, &place.who, session).await;
     let cleanup = SessionCleanupRequest { project_id: Some(project), max_age_hours: Some(0) };
     let cleaned = result(&place.fixture.broker, &place.who, cleanup);
-    tokio::time::timeout(PATIENCE, cleaned).await.unwrap().unwrap();
+    within("a cleanup", cleaned).await.unwrap();
     place.done(ProjectDeleteRequest { project_id: project }).await;
     place.done(named("room again")).await;
 }
@@ -167,11 +162,9 @@ async fn a_daemon_starts_on_a_full_disk() {
     let place = Place::new("size=24m", |_| ()).await;
     let (project, session, workspace) = place.session().await;
     place.fill(workspace).await;
-    let Place { fixture: Fixture { dir, broker }, disk, who } = place;
-    tokio::time::timeout(PATIENCE, broker.stop(Duration::from_secs(1))).await.unwrap();
-    drop(broker);
-    let started = tokio::time::timeout(PATIENCE, started(small(&dir))).await.unwrap();
-    let place = Place { fixture: Fixture { dir, broker: started }, disk, who };
+    let Place { fixture, disk, who } = place;
+    let fixture = within("a restart", fixture.restart(Duration::from_secs(1))).await;
+    let place = Place { fixture, disk, who };
     let (code, message) = refused(&place.fixture, &place.who, named("one more")).await;
     assert!(code == "busy" && message.contains("the disk is full"), "{code}: {message}");
     let get = SessionGetRequest { session_id: session };
@@ -187,12 +180,7 @@ async fn the_reserve_is_for_what_ends() {
     let place = Place::new("size=24m", |_| ()).await;
     let (_, session, workspace) = place.session().await;
     let reserve = place.data("reserve");
-    let is_there = async {
-        while !reserve.exists() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, is_there).await.expect("the reserve is taken automatically");
+    wait_for("the reserve is taken automatically", async || reserve.exists()).await;
     // As `fill`, except for the reserve.
     let path = place.data("workspaces").join(workspace.to_string()).join("filler");
     for round in 0.. {
@@ -225,7 +213,7 @@ async fn a_deadline_is_answered_on_a_full_disk() {
         follow: false,
     };
     for call in [job, waiting(&place, poll.into(), 6000)] {
-        let reply = tokio::time::timeout(PATIENCE, call).await.expect("an answer");
+        let reply = within("an answer", call).await;
         let ResponseEnvelope::Error(error) = reply else { panic!("{reply:?}") };
         assert_eq!((error.code.as_str(), error.certainty), ("timeout", Certainty::MayHaveRun));
     }

@@ -2,39 +2,36 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use ringback_broker::{AgentCommand, AgentProtocol, Broker, Clock, Config, Credential, Entropy};
+use ringback_broker::{AgentCommand, AgentProtocol, Config, Credential};
 use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::request::{
     AckResponse, ProjectDeleteRequest, SessionMessagedResponse, WorkspaceDeleteRequest,
     WorkspaceDiffRequest, WorkspaceDiffResponse,
 };
+use ringback_testkit::{GRACE, shell_agent};
 
-use crate::common::{Fixture, config, start_with};
+use crate::common::{World, start_with};
 use crate::confined::{SHELL, with_shell};
 use crate::sessions::{call, end, is_idle, project, said, say, to_project, to_session, until};
 
 fn unconfined(config: &mut Config) {
-    let command = ["/bin/sh", "-c", SHELL].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, ..AgentCommand::default() };
-    config.sessions.agents.insert("shell".to_owned(), agent);
+    config.sessions.agents.insert("shell".to_owned(), shell_agent(SHELL));
     config.sessions.agent_default = "shell".to_owned();
-    config.sessions.end_grace = Duration::from_millis(50);
 }
 
-fn home(fixture: &Fixture, workspace: WorkspaceId) -> PathBuf {
-    fixture.dir.path().join("data/homes").join(workspace.to_string())
+fn home(fixture: &World, workspace: WorkspaceId) -> PathBuf {
+    fixture.dir().join("data/homes").join(workspace.to_string())
 }
 
-async fn told(fixture: &Fixture, project: ProjectId, text: &str) -> SessionMessagedResponse {
+async fn told(fixture: &World, project: ProjectId, text: &str) -> SessionMessagedResponse {
     let who = Credential::local();
     let started = say(fixture, &who, to_project(project, text)).await;
     until(fixture, &who, started.session_id, started.last_event_index, is_idle).await;
     started
 }
 
-async fn changed(fixture: &Fixture, project_id: ProjectId, workspace: WorkspaceId) -> Vec<String> {
+async fn changed(fixture: &World, project_id: ProjectId, workspace: WorkspaceId) -> Vec<String> {
     let request = WorkspaceDiffRequest { project_id, workspace_id: workspace, path: None };
     let diff: WorkspaceDiffResponse = call(fixture, &Credential::local(), request).await;
     diff.changes.into_iter().map(|change| change.path).collect()
@@ -75,13 +72,7 @@ async fn a_home_outlives_the_daemon_and_is_not_shared() {
     let apart = told(&fixture, other, "true").await;
     assert!(!home(&fixture, apart.workspace_id).join("conversation").exists());
 
-    let Fixture { dir, broker } = fixture;
-    broker.stop(Duration::from_millis(50)).await;
-    drop(broker);
-    let mut config = config(&dir);
-    unconfined(&mut config);
-    let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
-    let fixture = Fixture { dir, broker };
+    let fixture = fixture.restart(GRACE).await;
     let asked = say(&fixture, &who, to_session(begun.session_id, "cat ~/conversation")).await;
     let (session, since) = (asked.session_id, asked.last_event_index);
     let events = until(&fixture, &who, session, since, is_idle).await;

@@ -1,19 +1,20 @@
 //! Keys that users pass to the agents of their sessions.
 
-use ringback_broker::{Broker, Clock, Credential, Entropy};
+use ringback_broker::Credential;
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
     ProjectListRequest, ProjectListResponse, SessionListRequest, SessionListResponse,
     SessionMessageRequest, TokenCreateRequest, TokenCreatedResponse, TokenRevokeRequest,
 };
 use ringback_proto::secret::Secret;
+use ringback_testkit::Setup;
 
-use crate::common::{Fixture, start_with};
+use crate::common::{World, small, start_with};
 use crate::sessions::{
     call, end, is_idle, project, refused, said, say, to_project, to_session, until, with_echo,
 };
 
-async fn token(fixture: &Fixture, scope: Level) -> TokenCreatedResponse {
+async fn token(fixture: &World, scope: Level) -> TokenCreatedResponse {
     let (name, projects, expires_in) = ("t".to_owned(), None, None);
     call(fixture, &Credential::local(), TokenCreateRequest { name, scope, projects, expires_in })
         .await
@@ -54,19 +55,14 @@ async fn an_agent_acts_as_the_token_that_its_user_passes_and_never_has_it() {
 
     let own = project(&fixture, &credential).await;
     let again = say(&fixture, &credential, with_key(to_project(own, "x"), key)).await;
-    let Fixture { dir, broker } = fixture;
-    broker.stop(std::time::Duration::from_millis(50)).await;
-    drop(broker);
-    for entry in walk(dir.path()) {
+    let root = fixture.stop().await;
+    for entry in walk(root.path().as_std_path()) {
         let bytes = std::fs::read(&entry).unwrap();
         let is_in_it = bytes.windows(key.len()).any(|window| window == key.as_bytes());
         assert!(!is_in_it, "{}", entry.display());
     }
 
-    let mut config = crate::common::config(&dir);
-    with_echo(&mut config);
-    let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
-    let fixture = Fixture { broker, dir };
+    let fixture = Setup::of(root).config(small).config(with_echo).start().await;
     assert!(fixture.broker.authenticate(key).is_ok(), "a restart ends the keys of sessions alone");
     let who = fixture.broker.authenticate(key).unwrap();
     let (session, since) = (again.session_id, again.last_event_index);

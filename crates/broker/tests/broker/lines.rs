@@ -18,7 +18,7 @@ use ringback_proto::{
     Certainty, Error, ErrorKind, Event, ResponseEnvelope, StreamChunk, ToolResponse,
 };
 
-use crate::common::{Fixture, request_id, result, start, start_with};
+use crate::common::{World, request_id, result, start, start_with};
 
 fn client(name: &str) -> LineName {
     LineName::Client(name.into())
@@ -41,7 +41,7 @@ fn offer(broker: &Broker, who: &Credential, line: LineName, tools: Vec<ToolOffer
 }
 
 /// Creates a token; returns its credential and its public id.
-async fn token(fixture: &Fixture, level: Level) -> Credential {
+async fn token(fixture: &World, level: Level) -> Credential {
     let request =
         TokenCreateRequest { name: "t".to_owned(), scope: level, projects: None, expires_in: None };
     let made = result(&fixture.broker, &Credential::local(), request).await.expect("a token");

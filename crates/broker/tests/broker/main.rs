@@ -14,8 +14,6 @@ mod containers;
 mod content;
 mod costs;
 mod disk;
-#[path = "../../../../tests/docker/engine.rs"]
-mod engine;
 mod files;
 mod flood;
 mod full;

@@ -13,7 +13,7 @@ use ringback_proto::tool::{TOOLS, ToolKind, ToolRow};
 use ringback_proto::{ToolRequest, ToolResponse};
 use serde_json::{Value, json};
 
-use crate::common::{Fixture, result, start_with};
+use crate::common::{World, result, start_with};
 use crate::reach::{key_of, keyed, passed, spawn, user};
 use crate::sessions::{call, named, with_echo};
 
@@ -186,8 +186,8 @@ fn request(row: &ToolRow, place: Place) -> ToolRequest {
         .unwrap_or_else(|error| panic!("{}: {error}: {input}", row.name))
 }
 
-struct World {
-    fixture: Fixture,
+struct Matrix {
+    fixture: World,
     places: Vec<(At, Place)>,
     principals: Vec<(String, Reach, Credential)>,
     /// The own sessions of the agents with created keys, by their names.
@@ -202,7 +202,7 @@ fn place(session: &SessionResponse) -> Place {
     }
 }
 
-impl World {
+impl Matrix {
     async fn new() -> Self {
         let fixture = start_with(with_echo).await;
         let local = Credential::local();
@@ -258,7 +258,7 @@ impl World {
 }
 
 /// A session whose own key was created below an agent that has no more than this token.
-async fn below(fixture: &Fixture, at: ProjectId, above: &TokenCreatedResponse) -> Place {
+async fn below(fixture: &World, at: ProjectId, above: &TokenCreatedResponse) -> Place {
     let (session, _) = passed(fixture, at, above).await;
     let told = fixture.broker.session_message_from(session, "x".to_owned(), None).await.unwrap();
     Place { project: at, workspace: told.workspace_id, session: told.session_id }
@@ -268,7 +268,7 @@ async fn below(fixture: &Fixture, at: ProjectId, above: &TokenCreatedResponse) -
 /// it did not exist.
 #[tokio::test]
 async fn every_tool_names_what_its_principal_reaches_and_nothing_else() {
-    let world = World::new().await;
+    let world = Matrix::new().await;
     let rows = TOOLS.iter().filter(|row| names(row.kind) != Names::Nothing);
     for row in rows {
         for (name, reach, who) in &world.principals {

@@ -20,7 +20,7 @@ use ringback_proto::request::{
     SessionMessagedResponse, SessionResponse,
 };
 
-use crate::common::{Fixture, result, start_with};
+use crate::common::{World, result, start_with};
 
 /// Reports its own arguments.
 const INSIDE: &str =
@@ -81,10 +81,9 @@ fn with_agents(config: &mut Config) {
     let plain = AgentCommand { command: plain, ..AgentCommand::default() };
     config.sessions.agents.extend([("asks".to_owned(), asks), ("plain".to_owned(), plain)]);
     config.sessions.inside = Some(Arc::new(Inside(inside)));
-    config.sessions.end_grace = Duration::from_millis(50);
 }
 
-async fn session(fixture: &Fixture, agent: &str) -> Result<SessionId, ToolError> {
+async fn session(fixture: &World, agent: &str) -> Result<SessionId, ToolError> {
     let made = ProjectCreateRequest {
         name: format!("of {agent}"),
         description: None,
@@ -110,7 +109,7 @@ async fn session(fixture: &Fixture, agent: &str) -> Result<SessionId, ToolError>
 
 /// Returns the text of the first event that matches.
 async fn text(
-    fixture: &Fixture,
+    fixture: &World,
     session_id: SessionId,
     is_wanted: impl Fn(&SessionEventInfo) -> bool,
 ) -> String {

@@ -20,7 +20,7 @@ use ringback_proto::request::{
 };
 use tokio::sync::watch;
 
-use crate::common::{Fixture, start_with};
+use crate::common::{World, start_with};
 use crate::confined::{Inside, with_shell};
 use crate::sessions::{
     call, end, is_idle, named, project, refused, said, say, to_project, to_session, token, until,
@@ -75,7 +75,7 @@ fn with_inside(config: &mut Config) {
     config.sessions.inside = Some(Arc::new(Inside(path)));
 }
 
-pub(crate) async fn confined() -> (Fixture, Arc<Doors>) {
+pub(crate) async fn confined() -> (World, Arc<Doors>) {
     let doors = Arc::<Doors>::default();
     let network = Some(Arc::<Doors>::clone(&doors) as Arc<dyn NetworkDoor>);
     let fixture = start_with(|config| {
@@ -103,12 +103,12 @@ fn change(session_id: SessionId, network: &str) -> SessionNetworkRequest {
     SessionNetworkRequest { session_id, network: policy(network) }
 }
 
-async fn changed(fixture: &Fixture, who: &Credential, session_id: SessionId, network: &str) {
+async fn changed(fixture: &World, who: &Credential, session_id: SessionId, network: &str) {
     let shown: SessionResponse = call(fixture, who, change(session_id, network)).await;
     assert_eq!(shown.network, Some(policy(network)));
 }
 
-async fn network_of(fixture: &Fixture, who: &Credential, session_id: SessionId) -> Option<String> {
+async fn network_of(fixture: &World, who: &Credential, session_id: SessionId) -> Option<String> {
     let shown: SessionResponse = call(fixture, who, SessionGetRequest { session_id }).await;
     shown.network.map(|network| network.to_string())
 }

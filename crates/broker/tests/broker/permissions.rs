@@ -11,7 +11,7 @@ use ringback_proto::request::{
 };
 
 use crate::acp::{is_question, with_agent};
-use crate::common::{Fixture, start_with};
+use crate::common::{World, start_with};
 use crate::sessions::{
     call, end, is_idle, named, refused, said, say, to_project, to_session, token, until,
 };
@@ -24,7 +24,7 @@ fn update(project_id: ProjectId, text: &str) -> ProjectUpdateRequest {
     ProjectUpdateRequest { project_id, permissions: Some(policy(text)) }
 }
 
-async fn project(fixture: &Fixture, text: Option<&str>) -> ProjectId {
+async fn project(fixture: &World, text: Option<&str>) -> ProjectId {
     let request = ProjectCreateRequest { permissions: text.map(policy), ..named("p") };
     call::<ProjectResponse>(fixture, &Credential::local(), request).await.project_id
 }

@@ -18,14 +18,15 @@ use ringback_proto::request::{
     WorkspaceDeleteRequest, WorkspaceListRequest, WorkspaceListResponse,
 };
 use ringback_proto::secret::Secret;
+use ringback_testkit::{Setup, pass, wait_for};
 
-use crate::common::{Fixture, start_with};
+use crate::common::{World, small, start_with};
 use crate::sessions::{
     call, end, named, project, refused, say, to_project, to_session, until, with_echo,
 };
 
 /// A project whose agents have keys of this level.
-pub(crate) async fn keyed(fixture: &Fixture, name: &str, level: KeyLevel) -> ProjectId {
+pub(crate) async fn keyed(fixture: &World, name: &str, level: KeyLevel) -> ProjectId {
     let limits = ProjectLimits { max_sessions: Some(200), ..ProjectLimits::default() };
     let request =
         ProjectCreateRequest { key_level: Some(level), limits: Some(limits), ..named(name) };
@@ -46,17 +47,17 @@ pub(crate) fn spawned(project_id: ProjectId) -> SessionSpawnRequest {
     }
 }
 
-pub(crate) async fn spawn(fixture: &Fixture, who: &Credential, at: ProjectId) -> SessionResponse {
+pub(crate) async fn spawn(fixture: &World, who: &Credential, at: ProjectId) -> SessionResponse {
     call(fixture, who, spawned(at)).await
 }
 
 /// Returns the key in the environment of a session's agent.
-pub(crate) async fn key_of(fixture: &Fixture, session: SessionId) -> Option<Credential> {
+pub(crate) async fn key_of(fixture: &World, session: SessionId) -> Option<Credential> {
     let told = say(fixture, &Credential::local(), to_session(session, "env")).await;
     key_told(fixture, session, told.last_event_index).await
 }
 
-async fn key_told(fixture: &Fixture, session: SessionId, since: i64) -> Option<Credential> {
+async fn key_told(fixture: &World, session: SessionId, since: i64) -> Option<Credential> {
     let shows =
         |event: &SessionEventInfo| event.text.as_deref().is_some_and(|text| text.contains("HOME="));
     let events = until(fixture, &Credential::local(), session, since, shows).await;
@@ -66,7 +67,7 @@ async fn key_told(fixture: &Fixture, session: SessionId, since: i64) -> Option<C
 }
 
 pub(crate) async fn user(
-    fixture: &Fixture,
+    fixture: &World,
     scope: Level,
     projects: Option<Vec<ProjectId>>,
 ) -> TokenCreatedResponse {
@@ -82,7 +83,7 @@ pub(crate) fn passing(request: SessionMessageRequest, key: &str) -> SessionMessa
 
 /// An agent to which a user passed a token of this kind.
 pub(crate) async fn passed(
-    fixture: &Fixture,
+    fixture: &World,
     at: ProjectId,
     token: &TokenCreatedResponse,
 ) -> (SessionId, Credential) {
@@ -91,12 +92,12 @@ pub(crate) async fn passed(
     (session, key_told(fixture, session, -1).await.expect("a key"))
 }
 
-async fn sees(fixture: &Fixture, who: &Credential) -> Vec<SessionId> {
+async fn sees(fixture: &World, who: &Credential) -> Vec<SessionId> {
     let listed: SessionListResponse = call(fixture, who, SessionListRequest::default()).await;
     listed.sessions.iter().map(|session| session.session_id).collect()
 }
 
-async fn status(fixture: &Fixture, session_id: SessionId) -> SessionState {
+async fn status(fixture: &World, session_id: SessionId) -> SessionState {
     let who = Credential::local();
     call::<SessionResponse>(fixture, &who, SessionGetRequest { session_id }).await.status
 }
@@ -247,7 +248,7 @@ async fn an_admin_of_a_project_rules_the_tokens_of_that_project() {
 }
 
 /// Every kind of key that an agent can have: created, passed, and a token that it was shown.
-async fn agents_keys(fixture: &Fixture) -> Vec<(String, SessionId, Credential)> {
+async fn agents_keys(fixture: &World) -> Vec<(String, SessionId, Credential)> {
     let local = Credential::local();
     let mut keys = Vec::new();
     for level in [KeyLevel::Read, KeyLevel::Write] {
@@ -389,19 +390,18 @@ async fn revoking_a_token_ends_the_sessions_it_started() {
 /// Rule: a token that expires ends the sessions it started.
 #[tokio::test]
 async fn an_expired_token_ends_the_sessions_it_started() {
-    let fixture = start_with(with_echo).await;
+    const VALID: Duration = Duration::from_secs(60);
+    let setup = Setup::new().config(small).config(with_echo);
+    let fixture = setup.simulated_clock().start().await;
     let p = keyed(&fixture, "k", KeyLevel::Write).await;
     let (name, scope, projects) = ("t".to_owned(), Level::Write, Some(vec![p]));
-    let request = TokenCreateRequest { name, scope, projects, expires_in: Some(3) };
+    let expires_in = Some(VALID.as_secs());
+    let request = TokenCreateRequest { name, scope, projects, expires_in };
     let token: TokenCreatedResponse = call(&fixture, &Credential::local(), request).await;
     let who = fixture.broker.authenticate(token.token.expose()).unwrap();
     let session = spawn(&fixture, &who, p).await.session_id;
-    let ends = async {
-        while fixture.broker.under_way().n_sessions > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), ends).await.expect("it ends");
+    pass(VALID).await;
+    wait_for("it ends", async || fixture.broker.under_way().n_sessions == 0).await;
     assert_eq!(status(&fixture, session).await, SessionState::Ended);
 }
 

@@ -10,9 +10,10 @@ use ringback_proto::request::{
     CallerServer, ServerWorkspace, SessionContext, SessionGetRequest, SessionMessageRequest,
     SessionResponse,
 };
+use ringback_testkit::wait_for;
 use serde_json::Value;
 
-use crate::common::{Fixture, start_with};
+use crate::common::{World, start_with};
 use crate::confined::{Inside, with_shell};
 use crate::sessions::{call, end, is_idle, project, refused, say, to_project, to_session, until};
 
@@ -57,7 +58,7 @@ fn server(args: &[&str], workspace: ServerWorkspace) -> CallerServer {
 }
 
 /// A session whose agent has left files in its workspace and its home.
-async fn begun(fixture: &Fixture) -> (SessionId, PathBuf) {
+async fn begun(fixture: &World) -> (SessionId, PathBuf) {
     let who = Credential::local();
     let project = project(fixture, &who).await;
     let started =
@@ -79,15 +80,15 @@ fn offering(session: SessionId, server: CallerServer) -> SessionMessageRequest {
 }
 
 /// Returns the report of a session's tool server.
-fn told(fixture: &Fixture, session: SessionId) -> Value {
+fn told(fixture: &World, session: SessionId) -> Value {
     let offered = fixture.broker.session_caller_tools(session);
     let tool = offered.iter().flat_map(|caller| &caller.tools).next().unwrap();
     serde_json::from_str(&tool.info.description).unwrap()
 }
 
 /// Returns the homes of tool servers that exist.
-fn homes(fixture: &Fixture) -> usize {
-    fs::read_dir(fixture.dir.path().join("data/servers")).map_or(0, Iterator::count)
+fn homes(fixture: &World) -> usize {
+    fs::read_dir(fixture.dir().join("data/servers")).map_or(0, Iterator::count)
 }
 
 /// Rule: a tool server runs in its own sandbox, and works in an empty home that is not an agent's.
@@ -118,7 +119,7 @@ async fn a_server_has_a_box_and_a_home_of_its_own() {
         end(&fixture, &who, session).await;
         assert_eq!(homes(&fixture), 0, "nothing is left of it");
     }
-    let notes = fixture.dir.path().join("data/sandbox/boxes");
+    let notes = fixture.dir().join("data/sandbox/boxes");
     assert_eq!(fs::read_dir(notes).unwrap().count(), 0);
 }
 
@@ -139,7 +140,7 @@ async fn an_unconfined_server_has_a_home_of_its_own() {
     say(&fixture, &who, offering(session, wanted)).await;
     let seen = told(&fixture, session);
     let home = Path::new(seen["home"].as_str().unwrap());
-    assert!(home.starts_with(fixture.dir.path().join("data/servers")), "{seen}");
+    assert!(home.starts_with(fixture.dir().join("data/servers")), "{seen}");
     assert_eq!((&seen["cwd"], &seen["in_home"]), (&seen["home"], &serde_json::json!([])));
     assert_eq!(seen["workspace"], workspace.to_str().unwrap());
     assert_eq!((&seen["reads"], &seen["writes"]), (&true.into(), &true.into()));
@@ -190,9 +191,9 @@ async fn nothing_that_an_agent_planted_is_run_as_a_server() {
         let who = Credential::local();
         let (session, workspace) = begun(&fixture).await;
         let id = workspace.file_name().unwrap();
-        let home = fixture.dir.path().join("data/homes").join(id);
+        let home = fixture.dir().join("data/homes").join(id);
         assert!(home.join("mine").exists(), "that is where its agent wrote");
-        let ran = fixture.dir.path().join("ran");
+        let ran = fixture.dir().join("ran");
         plant(&workspace, &home, &ran);
         let as_npx = "exec ./node_modules/.bin/mcp-server-filesystem";
         for access in [ServerWorkspace::None, ServerWorkspace::Write] {
@@ -256,7 +257,7 @@ async fn a_server_reaches_what_was_said_and_nothing_else() {
     assert_eq!(shown.network.unwrap().to_string(), "none", "that is its agent's");
     end(&fixture, &who, session).await;
     assert_eq!(doors.allows(session), None, "it closes with the server");
-    let sockets = fs::read_dir(fixture.dir.path().join("run/s")).unwrap().count();
+    let sockets = fs::read_dir(fixture.dir().join("run/s")).unwrap().count();
     assert_eq!(sockets, 0, "nothing is left of it");
 }
 
@@ -273,17 +274,17 @@ async fn a_server_that_fills_its_home_is_ended() {
     let who = Credential::local();
     let (session, _) = begun(&fixture).await;
     // Once it has listed its tools.
-    let fills = "import threading, time\ndef fill():\n  time.sleep(1)\n  with open('big', 'wb') as big:\n    \
+    let fills = "import os, threading, time\ndef fill():\n  \
+        while not os.path.exists('go'): time.sleep(0.01)\n  with open('big', 'wb') as big:\n    \
         while True: big.write(bytes(1 << 20)); big.flush(); time.sleep(0.01)\n\
         threading.Thread(target=fill, daemon=True).start()\n";
     let filling = server(&["-c", &format!("{fills}{SERVER}")], ServerWorkspace::None);
     say(&fixture, &who, offering(session, filling)).await;
     assert_eq!(homes(&fixture), 1);
-    let until_gone = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while homes(&fixture) > 0 {
-        assert!(std::time::Instant::now() < until_gone, "it fills the disk");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    for home in fs::read_dir(fixture.dir().join("data/servers")).unwrap().flatten() {
+        fs::write(home.path().join("go"), "").unwrap();
     }
+    wait_for("it is ended, and does not fill the disk", async || homes(&fixture) == 0).await;
     let told = say(&fixture, &who, to_session(session, "echo goes on")).await;
     let events = until(&fixture, &who, session, told.last_event_index, is_idle).await;
     assert_eq!(crate::sessions::said(&events), ["goes on "]);

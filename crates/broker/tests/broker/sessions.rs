@@ -20,8 +20,9 @@ use ringback_proto::request::{
     SessionSpawnRequest, TokenCreateRequest, WorkspaceDeleteRequest, WorkspaceListRequest,
 };
 use ringback_proto::{Certainty, ResponseEnvelope, ToolRequest, ToolResponse};
+use ringback_testkit::{GRACE, pass, shell_agent};
 
-use crate::common::{Fixture, result, start_with};
+use crate::common::{World, result, start_with};
 
 /// Repeats each message; `die` makes it fail, `env` shows its environment, `wait` keeps it busy.
 const ECHO: &str = r#"while read -r line; do
@@ -36,15 +37,12 @@ const ECHO: &str = r#"while read -r line; do
 done"#;
 
 pub(crate) fn with_echo(config: &mut Config) {
-    let command = ["/bin/sh", "-c", ECHO].map(str::to_owned).to_vec();
-    let echo = AgentCommand { command, ..AgentCommand::default() };
-    config.sessions.agents.insert("echo".to_owned(), echo);
+    config.sessions.agents.insert("echo".to_owned(), shell_agent(ECHO));
     config.sessions.agent_default = "echo".to_owned();
-    config.sessions.end_grace = Duration::from_millis(50);
 }
 
 pub(crate) async fn call<T: TryFrom<ToolResponse, Error = ToolResponse>>(
-    fixture: &Fixture,
+    fixture: &World,
     who: &Credential,
     request: impl Into<ToolRequest>,
 ) -> T {
@@ -53,7 +51,7 @@ pub(crate) async fn call<T: TryFrom<ToolResponse, Error = ToolResponse>>(
 }
 
 pub(crate) async fn refused(
-    fixture: &Fixture,
+    fixture: &World,
     who: &Credential,
     request: impl Into<ToolRequest>,
 ) -> (String, String) {
@@ -74,7 +72,7 @@ pub(crate) fn named(name: &str) -> ProjectCreateRequest {
     }
 }
 
-pub(crate) async fn project(fixture: &Fixture, who: &Credential) -> ProjectId {
+pub(crate) async fn project(fixture: &World, who: &Credential) -> ProjectId {
     static N_MADE: AtomicU32 = AtomicU32::new(0);
     let name = format!("p{}", N_MADE.fetch_add(1, Ordering::Relaxed));
     let made: ringback_proto::request::ProjectResponse = call(fixture, who, named(&name)).await;
@@ -94,14 +92,14 @@ pub(crate) fn to_session(session: SessionId, text: &str) -> SessionMessageReques
 }
 
 pub(crate) async fn say(
-    fixture: &Fixture,
+    fixture: &World,
     who: &Credential,
     request: SessionMessageRequest,
 ) -> ringback_proto::request::SessionMessagedResponse {
     call(fixture, who, request).await
 }
 
-pub(crate) async fn end(fixture: &Fixture, who: &Credential, session_id: SessionId) {
+pub(crate) async fn end(fixture: &World, who: &Credential, session_id: SessionId) {
     let ended = result(&fixture.broker, who, SessionEndRequest { session_id }).await;
     assert!(matches!(ended, Ok(ToolResponse::Ack(_))), "{ended:?}");
 }
@@ -119,7 +117,7 @@ fn after(session: SessionId, since: i64) -> SessionEventsRequest {
 
 /// Returns the events after an index, up to the first of this kind.
 pub(crate) async fn until(
-    fixture: &Fixture,
+    fixture: &World,
     who: &Credential,
     session: SessionId,
     mut since: i64,
@@ -152,7 +150,7 @@ pub(crate) fn said(events: &[SessionEventInfo]) -> Vec<&str> {
     events.iter().filter(by_agent).filter_map(|event| event.text.as_deref()).collect()
 }
 
-pub(crate) async fn token(fixture: &Fixture, level: Level) -> Credential {
+pub(crate) async fn token(fixture: &World, level: Level) -> Credential {
     let request =
         TokenCreateRequest { name: "t".to_owned(), scope: level, projects: None, expires_in: None };
     let made: ringback_proto::request::TokenCreatedResponse =
@@ -233,16 +231,7 @@ async fn a_restart_interrupts_a_session_and_a_message_continues_it() {
     let started = say(&fixture, &who, to_project(project, "one")).await;
     let session = started.session_id;
     let before = until(&fixture, &who, session, -1, is_idle).await;
-    let dir = {
-        let Fixture { dir, broker } = fixture;
-        broker.stop(Duration::from_millis(50)).await;
-        dir
-    };
-    let mut config = crate::common::config(&dir);
-    with_echo(&mut config);
-    let clock = ringback_broker::Clock::system();
-    let broker = ringback_broker::Broker::start(config, clock, ringback_broker::Entropy::system());
-    let fixture = Fixture { broker: broker.await.expect("it starts again"), dir };
+    let fixture = fixture.restart(GRACE).await;
 
     let page: ringback_proto::request::SessionEventsResponse =
         call(&fixture, &who, after(session, -1)).await;
@@ -359,9 +348,9 @@ async fn attachments_are_new_files_in_the_workspace() {
     assert_eq!(refused(&fixture, &who, with("notes.txt")).await.0, "conflict");
     // Nor through a link, nor over one.
     let workspace = std::path::Path::new(&shown.workspace_path);
-    std::os::unix::fs::symlink(fixture.dir.path().join("outside"), workspace.join("link")).unwrap();
+    std::os::unix::fs::symlink(fixture.dir().join("outside"), workspace.join("link")).unwrap();
     assert_eq!(refused(&fixture, &who, with("link")).await.0, "conflict");
-    assert!(!fixture.dir.path().join("outside").exists());
+    assert!(!fixture.dir().join("outside").exists());
 }
 
 /// Rule: what is in use cannot be deleted; what has ended can be.
@@ -405,10 +394,14 @@ async fn a_project_is_deleted_with_its_workspaces_once_nothing_runs() {
 async fn an_idle_session_ends() {
     let fixture = start_with(with_echo).await;
     let who = Credential::local();
-    let limits = ProjectLimits { idle_ms: Some(50), ..Default::default() };
+    let idle = Duration::from_secs(60);
+    let idle_ms = u64::try_from(idle.as_millis()).ok();
+    let limits = ProjectLimits { idle_ms, ..Default::default() };
     let request = ProjectCreateRequest { limits: Some(limits), ..named("p") };
     let made: ringback_proto::request::ProjectResponse = call(&fixture, &who, request).await;
     let session = say(&fixture, &who, to_project(made.project_id, "one")).await.session_id;
+    until(&fixture, &who, session, -1, is_idle).await;
+    pass(idle).await;
     let ended = |event: &SessionEventInfo| event.status == Some(SessionState::Ended);
     let events = until(&fixture, &who, session, -1, ended).await;
     assert!(events.last().unwrap().text.as_deref().unwrap().contains("idle for too long"));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use futures_util::FutureExt as _;
 use ringback_broker::{Broker, Config, Credential, InsideProgram, ModelDoor, ModelRequest, Spent};
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::money::MicroUsd;
@@ -18,15 +19,16 @@ use ringback_proto::request::{
     SessionSpawnRequest, SpendLimits, TokenCreateRequest, TokenCreatedResponse,
 };
 use ringback_proto::secret::Secret;
+use ringback_testkit::{GRACE, pass, within};
 
-use crate::common::{Fixture, start_with};
+use crate::common::{World, start_with};
 use crate::sessions::{
     call, end, is_idle, named, project, refused, said, say, to_project, to_session, until,
     with_echo,
 };
 
-/// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(30);
+/// How long a question waits where the test does not answer.
+const LIMIT_WAIT: Duration = Duration::from_secs(20);
 
 /// Runs the command that follows its own arguments.
 const INSIDE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
@@ -75,7 +77,7 @@ fn with_model(config: &mut Config) {
     config.sessions.doors.models = Some(Arc::new(Doors { has_prices: true }));
 }
 
-async fn world(change: impl FnOnce(&mut Config)) -> Fixture {
+async fn world(change: impl FnOnce(&mut Config)) -> World {
     start_with(|config| {
         with_model(config);
         change(config);
@@ -104,7 +106,7 @@ fn answer(session: SessionId, request_id: &str, option: &str) -> SessionMessageR
 }
 
 /// A model's answer with this many tokens.
-fn spend(fixture: &Fixture, session: SessionId, usage: ModelUsage) {
+fn spend(fixture: &World, session: SessionId, usage: ModelUsage) {
     let request = ModelRequest {
         model: "mine".to_owned(),
         method: "POST".to_owned(),
@@ -122,7 +124,7 @@ fn used(tokens: u64) -> ModelUsage {
     ModelUsage { input_tokens: tokens, ..ModelUsage::default() }
 }
 
-async fn show(fixture: &Fixture, session_id: SessionId) -> SessionResponse {
+async fn show(fixture: &World, session_id: SessionId) -> SessionResponse {
     call(fixture, &Credential::local(), SessionGetRequest { session_id }).await
 }
 
@@ -135,19 +137,14 @@ fn is_error(event: &SessionEventInfo) -> bool {
 }
 
 /// Returns the next question of a session, once a request to its model waits for it.
-async fn question(fixture: &Fixture, session: SessionId, since: i64) -> SessionEventInfo {
+async fn question(fixture: &World, session: SessionId, since: i64) -> SessionEventInfo {
     let events = until(fixture, &Credential::local(), session, since, is_question).await;
     events.last().unwrap().clone()
 }
 
-async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("not in time: {what}"))
-}
-
-/// Returns whether a request to the model waits now, rather than being answered immediately.
-async fn waits(fixture: &Fixture, session: SessionId) -> bool {
-    let asking = fixture.broker.may_ask_model(session);
-    tokio::time::timeout(Duration::from_millis(50), asking).await.is_err()
+/// Returns whether a request to the model waits now. It is answered immediately otherwise.
+fn waits(fixture: &World, session: SessionId) -> bool {
+    fixture.broker.may_ask_model(session).now_or_never().is_none()
 }
 
 /// REQ: "enforces `--max-tokens` ... by pausing the session and asking": the model request waits,
@@ -181,7 +178,7 @@ async fn at_its_limit_a_session_waits_for_an_answer_and_goes_on_with_more() {
         request_id
     };
     let (first, second, request_id) =
-        soon("both go on", async { tokio::join!(first, second, answering) }).await;
+        within("both go on", async { tokio::join!(first, second, answering) }).await;
     assert_eq!((first, second), (Ok(()), Ok(())));
     let shown = show(&fixture, session).await;
     assert_eq!((shown.limits, shown.paused), (Some(tokens(200)), None));
@@ -208,14 +205,14 @@ async fn an_answer_that_ends_stops_the_agent_and_the_session_rests() {
         let request_id = question(&fixture, session, -1).await.request_id.unwrap();
         say(&fixture, &who, answer(session, &request_id, "end")).await;
     };
-    let (asked, ()) = soon("it ends", async { tokio::join!(asking, answering) }).await;
+    let (asked, ()) = within("it ends", async { tokio::join!(asking, answering) }).await;
     assert_eq!(asked, Err(Spent { limit: "max_tokens" }));
     let events = until(&fixture, &who, session, -1, is_idle).await;
     let error = events.iter().find(|event| is_error(event)).unwrap();
     assert!(error.text.as_deref().unwrap().contains("10 of 10 tokens"), "{error:?}");
     assert_eq!(fixture.broker.may_ask_model(session).await, Err(Spent { limit: "max_tokens" }));
     let since = say(&fixture, &who, to_session(session, "hi")).await.last_event_index;
-    assert!(waits(&fixture, session).await);
+    assert!(waits(&fixture, session));
     question(&fixture, session, since).await;
     end(&fixture, &who, session).await;
 }
@@ -223,13 +220,17 @@ async fn an_answer_that_ends_stops_the_agent_and_the_session_rests() {
 /// REQ: "Without an answer in time requests are refused and the session rests".
 #[tokio::test]
 async fn a_question_that_nobody_answers_stops_the_agent() {
-    let fixture = world(|config| config.sessions.limit_wait = Duration::from_millis(100)).await;
+    let fixture = world(|config| config.sessions.limit_wait = LIMIT_WAIT).await;
     let who = Credential::local();
     let project = project(&fixture, &who).await;
     let session = say(&fixture, &who, limited(project, "wait", tokens(10))).await.session_id;
     until(&fixture, &who, session, -1, |event| event.role.as_deref() == Some("assistant")).await;
     spend(&fixture, session, used(11));
-    let asked = soon("it is refused", fixture.broker.may_ask_model(session)).await;
+    let (asked, ()) =
+        tokio::join!(within("it is refused", fixture.broker.may_ask_model(session)), async {
+            question(&fixture, session, -1).await;
+            pass(LIMIT_WAIT).await;
+        });
     assert_eq!(asked, Err(Spent { limit: "max_tokens" }));
     let events = until(&fixture, &who, session, -1, is_idle).await;
     let answered = events.iter().find(|event| event.kind == "permission_answer").unwrap();
@@ -251,22 +252,22 @@ async fn no_key_of_an_agent_answers_for_what_agents_spend() {
     let key = said(&events)[0].split(' ').find_map(|it| it.strip_prefix("OUBLIETTE_API_KEY="));
     let agent = fixture.broker.authenticate_in(session, key.unwrap()).unwrap();
     spend(&fixture, session, used(10));
-    assert!(waits(&fixture, session).await);
+    assert!(waits(&fixture, session));
     let request_id = question(&fixture, session, -1).await.request_id.unwrap();
     let by_key = refused(&fixture, &agent, answer(session, &request_id, "more")).await;
     assert_eq!(by_key.0, "permission_denied", "{by_key:?}");
-    assert!(waits(&fixture, session).await);
+    assert!(waits(&fixture, session));
 
     // A session it starts with its key spends from the same budget, has no limits of its own, and
     // is not asked itself.
     let more = limited(project, "hi", tokens(1_000_000));
     assert!(refused(&fixture, &agent, more).await.1.contains("that agent's budget"));
     let made = say(&fixture, &agent, limited(project, "hi", SpendLimits::default())).await;
-    assert!(waits(&fixture, made.session_id).await);
+    assert!(waits(&fixture, made.session_id));
     let by_key = refused(&fixture, &agent, answer(made.session_id, &request_id, "more")).await;
     assert!(by_key.1.contains("an agent's key"), "{by_key:?}");
     say(&fixture, &who, answer(session, &request_id, "more")).await;
-    assert_eq!(soon("it goes on", fixture.broker.may_ask_model(made.session_id)).await, Ok(()));
+    assert_eq!(within("it goes on", fixture.broker.may_ask_model(made.session_id)).await, Ok(()));
     end(&fixture, &who, session).await;
     let over = show(&fixture, made.session_id).await.status;
     assert_eq!(over, ringback_proto::record::SessionState::Ended, "it ends with its budget");
@@ -280,7 +281,7 @@ async fn no_key_of_an_agent_answers_for_what_agents_spend() {
     let start = SessionMessageRequest { api_key, ..limited(own, "hi", tokens(10)) };
     let session = say(&fixture, &passed, start).await.session_id;
     spend(&fixture, session, used(10));
-    assert!(waits(&fixture, session).await);
+    assert!(waits(&fixture, session));
     let request_id = question(&fixture, session, -1).await.request_id.unwrap();
     let secret = secret.token.expose();
     let agent = fixture.broker.authenticate_in(session, secret).unwrap();
@@ -304,7 +305,7 @@ async fn children_spend_from_the_budget_of_their_root() {
     spend(&fixture, child, used(39));
     assert_eq!(fixture.broker.may_ask_model(child).await, Ok(()));
     spend(&fixture, child, used(1));
-    assert!(waits(&fixture, child).await && waits(&fixture, root).await);
+    assert!(waits(&fixture, child) && waits(&fixture, root));
     let (of_root, of_child) = (show(&fixture, root).await, show(&fixture, child).await);
     assert_eq!(of_root.model_usage.unwrap().tokens(), 100);
     assert_eq!((of_child.model_usage.unwrap().tokens(), of_child.limits), (40, None));
@@ -322,19 +323,11 @@ async fn what_a_session_may_spend_and_has_spent_outlives_the_daemon() {
     until(&fixture, &who, session, -1, is_idle).await;
     let cost = Some(MicroUsd(7));
     spend(&fixture, session, ModelUsage { cost_micro_usd: cost, estimated: true, ..used(150) });
-    assert!(waits(&fixture, session).await);
+    assert!(waits(&fixture, session));
     let request_id = question(&fixture, session, -1).await.request_id.unwrap();
     say(&fixture, &who, answer(session, &request_id, "more")).await;
     let before = show(&fixture, session).await;
-    let Fixture { dir, broker } = fixture;
-    broker.stop(Duration::from_millis(50)).await;
-    drop(broker);
-    let mut config = crate::common::config(&dir);
-    with_model(&mut config);
-    let clock = ringback_broker::Clock::system();
-    let entropy = ringback_broker::Entropy::system();
-    let broker = Broker::start(config, clock, entropy).await.unwrap();
-    let fixture = Fixture { dir, broker };
+    let fixture = fixture.restart(GRACE).await;
     let after = show(&fixture, session).await;
     assert_eq!((after.limits, after.model_usage), (Some(tokens(200)), before.model_usage));
     assert_eq!(after.model_usage.unwrap().cost_micro_usd, cost);
@@ -342,26 +335,30 @@ async fn what_a_session_may_spend_and_has_spent_outlives_the_daemon() {
     say(&fixture, &who, to_session(session, "hi")).await;
     assert_eq!(fixture.broker.may_ask_model(session).await, Ok(()));
     spend(&fixture, session, used(50));
-    assert!(waits(&fixture, session).await, "what was spent before counts");
+    assert!(waits(&fixture, session), "what was spent before counts");
     end(&fixture, &who, session).await;
 }
 
 /// REQ: `--max-time`: the working time of an agent is limited, whether it uses its model or not.
 #[tokio::test]
 async fn an_agent_that_works_for_too_long_is_asked_about_and_stopped() {
-    let fixture = world(|config| config.sessions.limit_wait = Duration::from_millis(100)).await;
+    let fixture = world(|config| config.sessions.limit_wait = LIMIT_WAIT).await;
     let who = Credential::local();
     let project = project(&fixture, &who).await;
-    let time = SpendLimits { max_time_ms: Some(1), ..SpendLimits::default() };
+    let time = SpendLimits { max_time_ms: Some(10_000), ..SpendLimits::default() };
     let start =
         SessionMessageRequest { agent: Some("plain".to_owned()), ..limited(project, "wait", time) };
     let session = say(&fixture, &who, start).await.session_id;
+    until(&fixture, &who, session, -1, |event| event.role.as_deref() == Some("assistant")).await;
+    pass(Duration::from_secs(11)).await;
+    question(&fixture, session, -1).await;
+    pass(LIMIT_WAIT).await;
     let events = until(&fixture, &who, session, -1, is_idle).await;
     let asked = events.iter().find(|event| is_question(event)).unwrap();
     assert!(asked.tool_name.as_deref().unwrap().contains("seconds"), "{asked:?}");
     assert!(events.iter().any(is_error));
     let shown = show(&fixture, session).await;
-    assert!(shown.working_ms >= 1 && shown.limits == Some(time), "{shown:?}");
+    assert!(shown.working_ms >= 10_000 && shown.limits == Some(time), "{shown:?}");
     end(&fixture, &who, session).await;
 }
 
@@ -431,7 +428,7 @@ async fn a_model_without_a_price_is_asked_about() {
     spend(&fixture, session, ModelUsage { cost_micro_usd: Some(MicroUsd(10)), ..used(5) });
     assert_eq!(fixture.broker.may_ask_model(session).await, Ok(()));
     spend(&fixture, session, ModelUsage { unpriced_tokens: 5, ..used(5) });
-    assert!(waits(&fixture, session).await);
+    assert!(waits(&fixture, session));
     assert_eq!(show(&fixture, session).await.paused.unwrap().limit, "prices");
     let request_id = question(&fixture, session, -1).await.request_id.unwrap();
     say(&fixture, &who, answer(session, &request_id, "more")).await;

@@ -148,7 +148,7 @@ async fn damaged_content_is_refused_until_it_is_stored_again() {
     let hash = blake3::hash(&data).to_hex().to_string();
     let line = format!("/v1/blobs/{hash}");
     world.admin.send(&format!("PUT {line}"), &[], data.clone()).await;
-    let file = world.dir.path().join("blobs").join(&hash[..2]).join(&hash[2..4]).join(&hash);
+    let file = world.dir().join("data/blobs").join(&hash[..2]).join(&hash[2..4]).join(&hash);
     for wrong in [&data[..100], &content(99_999)[..], &[b"x", &data[1..]].concat()] {
         // A separate file, as a failed copy would leave it.
         std::fs::remove_file(&file).unwrap();

@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use ringback_testkit::pass;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -60,7 +61,7 @@ async fn a_stream_that_nobody_reads_costs_its_own_calls_alone() {
     let mut calls: Vec<_> = (0..16)
         .map(|_| {
             let input = json!({"text": large});
-            let body = json!({"toolID": "client_stalled_t", "input": input, "timeout": 500});
+            let body = json!({"toolID": "client_stalled_t", "input": input, "timeout": 10_000});
             Waiting::call(&world.admin, body)
         })
         .collect();
@@ -71,6 +72,8 @@ async fn a_stream_that_nobody_reads_costs_its_own_calls_alone() {
         assert_eq!(succeed(&world.admin, &json!(number), "o").await.0, 200);
         assert_eq!(call.answer().await.0, 200);
     }
+    world.settled(|broker| broker.under_way().lines.2 == 16).await;
+    pass(Duration::from_secs(10)).await;
     for call in &mut calls {
         let (status, answer) = call.answer().await;
         assert_eq!((status, code(&answer)), (504, "TIMEOUT"));

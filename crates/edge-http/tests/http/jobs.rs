@@ -57,6 +57,6 @@ async fn a_stream_ends_with_its_token_and_with_the_daemon() {
     for stream in &mut streams {
         stream.ended().await;
     }
-    world.stopping.cancel();
+    world.stopping().cancel();
     admins.ended().await;
 }

@@ -1,5 +1,8 @@
 //! `POST /client-tools/result` and `/progress`: two dialects, one result.
 
+use std::time::Duration;
+
+use ringback_testkit::pass;
 use serde_json::{Value, json};
 
 use crate::execute::{Waiting, succeed};
@@ -100,8 +103,11 @@ async fn a_result_after_the_timeout_is_not_accepted() {
     let world = World::start().await;
     register(&world.admin, "c", &["t"]).await;
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
-    let call = json!({"toolID": "client_c_t", "requestID": "r", "timeout": 30});
-    assert_eq!(Waiting::call(&world.admin, call).answer().await.0, 504);
+    let call = json!({"toolID": "client_c_t", "requestID": "r", "timeout": 20_000});
+    let mut call = Waiting::call(&world.admin, call);
+    stream.named("tool-request").await;
+    pass(Duration::from_secs(20)).await;
+    assert_eq!(call.answer().await.0, 504);
     let cancel = stream.named("tool-cancel").await;
     let expected = r#"{"type":"client-tool-cancel","requestID":"r","reason":"timeout"}"#;
     assert_eq!(cancel.data, expected);

@@ -9,11 +9,11 @@ use ringback_broker::Answer;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, ToolResponse};
+use ringback_testkit::{pass, within};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
-use crate::support::{Agent, LIMIT, Options, Sse, World, code};
+use crate::support::{Agent, Options, Sse, World, code};
 
 const INPUT: &str = r#"{"zeta":9007199254740993,"alpha":null,"huge":12345678901234567890}"#;
 
@@ -38,7 +38,7 @@ fn agent_calls(world: &World, session: &str, caller_id: &str, input: &str) -> Ag
 
 impl AgentCall {
     async fn end(mut self) -> Result<Bytes, Error> {
-        match timeout(LIMIT, self.0.join_next()).await.unwrap() {
+        match within("an answer", self.0.join_next()).await {
             Some(Ok(Some(ResponseEnvelope::Success {
                 response: ToolResponse::Passed(passed),
             }))) => Ok(passed.bytes),
@@ -228,11 +228,12 @@ async fn a_call_that_is_over_is_called_off() {
 /// Rule: keepalives on every stream; a stream ends with its token.
 #[tokio::test]
 async fn a_quiet_session_is_pinged_and_a_revoked_token_ends_the_stream() {
-    let keepalive = Duration::from_millis(20);
+    let keepalive = Duration::from_secs(20);
     let world = World::start_with(Options { keepalive, ..Options::default() }).await;
     let owner = world.agent("write").await;
     let session = start(&owner, "ant").await;
     let mut stream = owner.stream(&format!("/v1/sessions/{session}/events")).await;
+    pass(keepalive).await;
     assert_eq!(stream.named("ping").await.raw, "event: ping\ndata: \n\n");
     let call = agent_calls(&world, &session, "ant", "{}");
     stream.named("caller_tool_request").await;

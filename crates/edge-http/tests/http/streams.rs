@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ringback_testkit::pass;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -22,10 +23,11 @@ async fn headers_do_not_wait_for_the_first_event() {
 /// REQ: seed 004 "Event Format" and "Testing Strategy" 5; configuration `keepaliveInterval`.
 #[tokio::test]
 async fn a_ping_comes_at_every_interval() {
-    let keepalive = Duration::from_millis(20);
+    let keepalive = Duration::from_secs(20);
     let world = World::start_with(Options { keepalive, ..Options::default() }).await;
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
     for _ in 0..3 {
+        pass(keepalive).await;
         assert_eq!(stream.next().await.unwrap().raw, "event: ping\ndata: \n\n");
     }
 }

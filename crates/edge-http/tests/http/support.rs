@@ -1,8 +1,8 @@
-//! A test world: a broker with its HTTP edge on its own port, and agents that call it.
+//! A world with the HTTP edge, and agents that call it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::ops::Deref;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Version};
@@ -11,34 +11,17 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use metrics_exporter_prometheus::PrometheusBuilder;
-use ringback_broker::{
-    AgentCommand, Broker, Clock, Config, ConfigView, Entropy, LineSettings, SessionSettings,
-};
-use ringback_edge_http::{BLOBS, ClientToolSettings, Door, HttpEdge, ReadyFlag, Status};
-use ringback_proto::value::Value as AnyValue;
-use ringback_service::http::{HttpConfig, HttpListener, LargerBodies, Patience};
+use ringback_broker::{Broker, Config};
+use ringback_edge_http::{BLOBS, ClientToolSettings};
+use ringback_service::http::{LargerBodies, Patience};
+use ringback_testkit::{IDLER, LIMIT, Setup, shell_agent, wait_for, within};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
-
-/// Far longer than anything here takes.
-pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// The largest blob of these worlds, and the largest other body.
 pub(crate) const BLOB_BYTES_MAX: u64 = 8 << 20;
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
-
-#[derive(Debug)]
-struct NoConfig;
-
-impl ConfigView for NoConfig {
-    fn get(&self, _: Option<&str>, _: Option<&str>) -> Option<AnyValue> {
-        None
-    }
-}
 
 /// How a world differs from the usual one.
 pub(crate) struct Options {
@@ -63,10 +46,15 @@ impl Default for Options {
 
 pub(crate) struct World {
     pub(crate) admin: Agent,
-    pub(crate) broker: Broker,
-    pub(crate) stopping: CancellationToken,
-    _serving: JoinSet<()>,
-    pub(crate) dir: tempfile::TempDir,
+    kit: ringback_testkit::World,
+}
+
+impl Deref for World {
+    type Target = ringback_testkit::World;
+
+    fn deref(&self) -> &Self::Target {
+        &self.kit
+    }
 }
 
 /// A client with a token.
@@ -108,44 +96,22 @@ impl World {
     }
 
     pub(crate) async fn start_with(options: Options) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let broker = broker(dir.path(), &options).await;
-        let token = broker.first_token().await.unwrap().unwrap().expose().to_owned();
-        let listener = HttpListener::bind(HttpConfig {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            max_body_bytes: options.body_bytes_max,
-            larger_bodies: vec![LargerBodies { path: BLOBS, max_bytes: BLOB_BYTES_MAX }],
-            patience: Patience {
-                body: options.body_patience,
-                unread: options.unread_patience,
-                ..Patience::default()
-            },
-            ..HttpConfig::default()
+        let client_tools =
+            ClientToolSettings { keepalive: options.keepalive, timeout_ms_max: 60_000 };
+        let setup = Setup::new().http(client_tools).config(|config| {
+            small(config);
+            config.lines.client_call_ms_default = options.call_ms_default;
         });
-        let listener = listener.await.unwrap();
-        let addr = listener.local_addr();
-        let stopping = CancellationToken::new();
-        let ready = ReadyFlag::new();
-        ready.set_ready();
-        let edge = HttpEdge {
-            broker: broker.clone(),
-            door: Door::Token,
-            status: Status {
-                version: "test",
-                started: Instant::now(),
-                readiness: Arc::new(ready),
-                metrics: PrometheusBuilder::new().build_recorder().handle(),
-            },
-            client_tools: ClientToolSettings {
-                keepalive: options.keepalive,
-                timeout_ms_max: 60_000,
-            },
-            stopping: stopping.clone(),
-        };
-        let mut serving = JoinSet::new();
-        serving.spawn(listener.serve(edge.router(), stopping.clone()));
-        let admin = Agent { addr, token, token_id: String::new() };
-        Self { admin, broker, stopping, _serving: serving, dir }
+        let setup = setup.listener(|http| {
+            http.max_body_bytes = options.body_bytes_max;
+            http.larger_bodies = vec![LargerBodies { path: BLOBS, max_bytes: BLOB_BYTES_MAX }];
+            let (body, unread) = (options.body_patience, options.unread_patience);
+            http.patience = Patience { body, unread, ..Patience::default() };
+        });
+        let kit = setup.start().await;
+        let token = kit.admin_token().expose().to_owned();
+        let admin = Agent { addr: kit.address(), token, token_id: String::new() };
+        Self { admin, kit }
     }
 
     /// Creates a client with a token of this scope.
@@ -159,54 +125,19 @@ impl World {
 
     /// Waits until the broker's tables are as empty as required.
     pub(crate) async fn settled(&self, is_settled: impl Fn(&Broker) -> bool) {
-        let wait = async {
-            while !is_settled(&self.broker) {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        timeout(LIMIT, wait).await.unwrap();
+        wait_for("the tables are empty", async || is_settled(&self.broker)).await;
     }
 }
 
-async fn broker(dir: &std::path::Path, options: &Options) -> Broker {
-    let config = Config {
-        data_dir: camino::Utf8PathBuf::from_path_buf(dir.to_owned()).unwrap(),
-        file_roots: Vec::new(),
-        version: "test".to_owned(),
-        view: Arc::new(NoConfig),
-        calls_per_principal_max: 256,
-        jobs_running_max: 4,
-        jobs_live_max: 8,
-        jobs_per_principal_max: 8,
-        events_kept_max: 20_000,
-        uploads_open_max: 4,
-        upload_bytes_max: BLOB_BYTES_MAX,
-        call_ms_max: 3_600_000,
-        studio: Arc::new(ringback_broker::studio::NoStudio),
-        containers: ringback_broker::ContainerSettings::default(),
-        lines: LineSettings {
-            client_call_ms_default: options.call_ms_default,
-            ..LineSettings::default()
-        },
-        sessions: sessions(dir),
-    };
-    Broker::start(config, Clock::system(), Entropy::system()).await.unwrap()
-}
-
-/// One agent, which is busy until it gets `rest`: the tests make its calls themselves.
-fn sessions(dir: &std::path::Path) -> SessionSettings {
-    const AGENT: &str = r#"while read -r line; do
-        case "$line" in *rest*) echo '{"type":"message","text":"I rest"}'
-            echo '{"type":"done"}'; echo '{"type":"done"}';; esac
-    done"#;
-    let run_dir = camino::Utf8PathBuf::from_path_buf(dir.join("run")).unwrap();
-    let command = ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, ..AgentCommand::default() };
-    let mut settings = SessionSettings::in_dir(run_dir);
-    settings.agent_default = "idler".to_owned();
-    settings.agents.insert("idler".to_owned(), agent);
-    settings.end_grace = Duration::from_millis(50);
-    settings
+/// Limits that are soon reached, and one agent.
+fn small(config: &mut Config) {
+    config.calls_per_principal_max = 256;
+    (config.jobs_running_max, config.jobs_live_max) = (4, 8);
+    config.jobs_per_principal_max = 8;
+    config.events_kept_max = 20_000;
+    (config.uploads_open_max, config.upload_bytes_max) = (4, BLOB_BYTES_MAX);
+    config.sessions.agent_default = "idler".to_owned();
+    config.sessions.agents.insert("idler".to_owned(), shell_agent(IDLER));
 }
 
 impl Agent {
@@ -234,7 +165,7 @@ impl Agent {
         let (mut sender, driver) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         let mut connection = JoinSet::new();
         connection.spawn(async move { drop(driver.await) });
-        let response = timeout(LIMIT, sender.send_request(request)).await.unwrap().unwrap();
+        let response = within("an answer", sender.send_request(request)).await.unwrap();
         let (parts, body) = response.into_parts();
         assert_eq!(parts.version, Version::HTTP_11);
         Reply { status: parts.status.as_u16(), headers: parts.headers, body, connection }
@@ -263,7 +194,7 @@ impl Agent {
 impl Reply {
     pub(crate) async fn bytes(self) -> Bytes {
         let Self { body, connection, .. } = self;
-        let bytes = timeout(LIMIT, body.collect()).await.unwrap().unwrap().to_bytes();
+        let bytes = within("a body", body.collect()).await.unwrap().to_bytes();
         drop(connection);
         bytes
     }
@@ -304,7 +235,7 @@ impl Sse {
                 }
                 continue;
             }
-            let piece = timeout(LIMIT, self.body.frame()).await.expect("an event in time")?;
+            let piece = within("an event", self.body.frame()).await?;
             let Ok(piece) = piece else { return None };
             self.buffer.extend_from_slice(&piece.into_data().unwrap_or_default());
         }

@@ -8,10 +8,11 @@ use ringback_broker::{Answer, Edge};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::{Error, ResponseEnvelope, ToolResponse};
+use ringback_testkit::within;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::support::{Answered, Client, World, within};
+use crate::support::{Answered, Client, World};
 
 /// A running call of an agent.
 pub(crate) struct AgentCall(JoinSet<Option<ResponseEnvelope>>);

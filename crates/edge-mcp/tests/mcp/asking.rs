@@ -1,6 +1,5 @@
 //! Permission requests of agents, as forms for clients of both eras.
 
-use ringback_proto::principal::Level;
 use serde_json::{Value, json};
 
 use crate::agents::{error_code, legacy, news, next_by, project, structured};
@@ -148,7 +147,7 @@ async fn a_question_stays_open_until_somebody_who_may_has_answered() {
     let mut stream = news(&client, None).await;
     let session = begin(&client).await;
     let question = asked(&mut stream).await;
-    let mut stranger = world.client_as(&world.token(Level::Write).await);
+    let mut stranger = world.client_as(&world.token("write").await.0);
     stranger.initialize_with("2025-11-25", json!({"elicitation": {}})).await;
     reply(&stranger, &question["id"], accepted("yes")).await;
     drop(stream);
@@ -219,7 +218,7 @@ async fn a_modern_call_is_answered_with_the_question_and_goes_on_with_the_answer
     // No other client can continue it.
     let state = &again["result"]["requestState"];
     let answer = json!({"requestState": state, "inputResponses": {key: accepted("yes")}});
-    let stranger = world.client_as(&world.token(Level::Admin).await);
+    let stranger = world.client_as(&world.token("admin").await.0);
     let refused = follow(&stranger, &arguments, answer.clone()).await.last().await;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 

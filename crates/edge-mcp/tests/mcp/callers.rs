@@ -2,16 +2,17 @@
 //! own stream.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use ringback_proto::principal::Level;
 use ringback_proto::{Certainty, ErrorKind};
+use ringback_testkit::{pass, wait_for};
 use serde_json::{Value, json};
 
 use crate::agents::{
     agent_calls, agent_is_refused, error_code, legacy, news, next_by, next_call, project, respond,
     start, structured,
 };
-use crate::support::{World, wait_for};
+use crate::support::World;
 
 /// Payloads that careless code changes: integers beyond floats and beyond 64 bits, null, key order.
 const INPUT: &str =
@@ -120,9 +121,11 @@ async fn a_call_that_nobody_answers_ends_at_its_time_and_is_called_off() {
     let world = World::start().await;
     let client = legacy(&world).await;
     let mut stream = news(&client, None).await;
-    let session = start(&client, "myapp", json!([{"name": "slow_tool", "timeoutMs": 50}])).await;
+    let session =
+        start(&client, "myapp", json!([{"name": "slow_tool", "timeoutMs": 20_000}])).await;
     let call = agent_calls(&world, &session, "myapp_slow_tool", "{}");
     let (_, _, data) = next_call(&mut stream).await;
+    pass(Duration::from_secs(20)).await;
     let error = call.end().await.unwrap_err();
     assert_eq!((error.kind(), error.certainty()), (ErrorKind::Timeout, Certainty::MayHaveRun));
     let (_, _, cancel) = next_by(&mut stream, "oubliette.caller_tool").await;
@@ -143,13 +146,13 @@ async fn answers_of_others_elsewhere_and_again_change_nothing() {
     let call = agent_calls(&world, &session, "myapp_send", "{}");
     let (_, _, data) = next_call(&mut stream).await;
     let id = &data["request_id"];
-    for level in [Level::Write, Level::Admin] {
-        let mut stranger = world.client_as(&world.token(level).await);
+    for level in ["write", "admin"] {
+        let mut stranger = world.client_as(&world.token(level).await.0);
         stranger.initialize("2025-11-25").await;
         let forged = respond(&stranger, &session, id, r#""result":"forged""#).await;
         assert_eq!(error_code(&forged), "not_found");
     }
-    let reader = world.token(Level::Read).await;
+    let reader = world.token("read").await.0;
     let mut reader = world.client_as(&reader);
     reader.initialize("2025-11-25").await;
     let forged = respond(&reader, &session, id, r#""result":"forged""#).await;
@@ -180,7 +183,7 @@ async fn calls_need_no_level_and_what_sessions_say_goes_by_it() {
     let rest = json!({"session_id": session, "message": "rest"});
     structured(&client.call(2, "session_message", rest).await);
     let id = session.as_str().unwrap().parse().unwrap();
-    let is_idle = || world.broker.session_view(id).unwrap().status.as_str() == "idle";
+    let is_idle = async || world.broker.session_view(id).unwrap().status.as_str() == "idle";
     wait_for("the agent rests", is_idle).await;
     let call = agent_calls(&world, &session, "myapp_send", "{}");
     loop {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use ringback_testkit::{pass, wait_for};
 use serde_json::json;
 
-use crate::support::{World, wait_for};
+use crate::support::World;
 
 const FOR_EVER: u64 = 3_600_000;
 /// Longer than the wait for any call, and less than that.
@@ -64,9 +65,7 @@ async fn past_the_wait_the_answer_is_the_job_and_the_work_goes_on() {
     }
     // Only the jump itself happens on a paused clock: a paused clock moves to the next timer, in
     // the end even to that of the work, whenever an answer is on its way.
-    tokio::time::pause();
-    tokio::time::advance(PAST_THE_WAIT).await;
-    tokio::time::resume();
+    pass(PAST_THE_WAIT).await;
     for answered in &mut answers {
         let result = loop {
             let message = answered.message().await.unwrap();
@@ -92,7 +91,7 @@ async fn a_cancelled_call_stops_and_gets_no_answer() {
         "name": "job_sleep", "arguments": {"milliseconds": FOR_EVER}, "_meta": {"progressToken": 1},
     });
     let mut answered = client.ask(77, "tools/call", params).await;
-    wait_for("it runs", || world.broker.under_way().n_jobs == 1).await;
+    wait_for("it runs", async || world.broker.under_way().n_jobs == 1).await;
     let cancel = json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": {"requestId": 77, "reason": "changed my mind"},
@@ -119,7 +118,7 @@ async fn closing_a_modern_stream_cancels_the_call() {
         });
         let answered = client.modern(json!(1), "tools/call", params).await;
         assert!(answered.is_stream());
-        wait_for("it runs", || world.broker.under_way().n_jobs == 1).await;
+        wait_for("it runs", async || world.broker.under_way().n_jobs == 1).await;
         drop((answered, client));
         world.until_quiet().await;
     }
@@ -148,5 +147,5 @@ async fn calls_under_way_at_once_do_not_wait_for_each_other() {
     assert_eq!(again["error"]["code"], -32600, "an id in use is refused: {again}");
     drop(held);
     client.send("DELETE /mcp", &[], "").await;
-    tokio::time::timeout(Duration::from_secs(20), world.until_quiet()).await.unwrap();
+    world.until_quiet().await;
 }

@@ -134,6 +134,6 @@ async fn a_follower_is_answered_when_the_edge_stops() {
     let project = project(&client).await;
     let mut stream = follow(&client, "session_message", first_message(&project)).await;
     let session = session_of(&mut stream).await;
-    world.stop.cancel();
+    world.stopping().cancel();
     assert_eq!(structured(&stream.last().await)["session_id"], session);
 }

@@ -1,10 +1,9 @@
 //! The identity of the caller: from every request, and never from the MCP session.
 
 use ringback_edge_mcp::Config;
-use ringback_proto::principal::Level;
 use serde_json::json;
 
-use crate::support::{World, open, within};
+use crate::support::{World, open};
 
 /// Rule: a token never acts with the rights of the token that opened the MCP session.
 #[tokio::test]
@@ -12,7 +11,7 @@ async fn a_session_lends_nobody_its_openers_rights() {
     let world = World::start().await;
     let mut admin = world.client();
     admin.initialize("2025-11-25").await;
-    let mut thief = world.client_as(&world.token(Level::Read).await);
+    let mut thief = world.client_as(&world.token("read").await.0);
     thief.session = admin.session.clone();
     thief.version = admin.version.clone();
     let call = json!({"name": "token_list", "arguments": {}});
@@ -29,7 +28,7 @@ async fn a_session_lends_nobody_its_openers_rights() {
 #[tokio::test]
 async fn a_read_token_sees_and_reaches_no_write_tool() {
     let world = World::start().await;
-    let mut reader = world.client_as(&world.token(Level::Read).await);
+    let mut reader = world.client_as(&world.token("read").await.0);
     reader.initialize("2025-11-25").await;
     let listed = reader.ask(1, "tools/list", json!({})).await.json().await;
     let modern = reader.modern(json!(1), "tools/list", json!({})).await.json().await;
@@ -68,13 +67,13 @@ async fn a_challenge_says_where_to_learn_which_tokens_are_taken() {
     client.token = None;
     let answered = client.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
     assert_eq!(answered.status, 401);
-    let url = format!("http://{}/.well-known/oauth-protected-resource/mcp", world.address);
+    let url = format!("http://{}/.well-known/oauth-protected-resource/mcp", world.address());
     let challenge = answered.header("www-authenticate").unwrap();
     assert_eq!(challenge, format!("Bearer resource_metadata=\"{url}\""));
     let path = "GET /.well-known/oauth-protected-resource";
     for path in [path.to_owned(), format!("{path}/mcp")] {
         let metadata = client.send(&path, &[], "").await.json().await;
-        assert_eq!(metadata["resource"], format!("http://{}/mcp", world.address));
+        assert_eq!(metadata["resource"], format!("http://{}/mcp", world.address()));
         assert_eq!(metadata["authorization_servers"], json!([issuer]));
     }
     client.token = Some(format!("oub_{}", "0".repeat(64)));
@@ -82,7 +81,7 @@ async fn a_challenge_says_where_to_learn_which_tokens_are_taken() {
     assert_eq!(answered.status, 401);
     assert!(answered.header("www-authenticate").unwrap().contains("error=\"invalid_token\""));
 
-    let mut reader = world.client_as(&world.token(Level::Read).await);
+    let mut reader = world.client_as(&world.token("read").await.0);
     reader.initialize("2025-11-25").await;
     let params = json!({"name": "job_sleep", "arguments": {"milliseconds": 1}});
     let answers = [
@@ -100,7 +99,7 @@ async fn a_challenge_says_where_to_learn_which_tokens_are_taken() {
 #[tokio::test]
 async fn a_revoked_token_s_streams_end() {
     let world = World::start().await;
-    let token = world.token(Level::Write).await;
+    let token = world.token("write").await.0;
     let mut client = world.client_as(&token);
     client.initialize("2025-11-25").await;
     let mut news = client.send("GET /mcp", &[], "").await;
@@ -149,9 +148,9 @@ async fn a_stopping_edge_ends_its_streams_with_a_result() {
     let listen = json!({"notifications": {"toolsListChanged": true}});
     let mut listening = client.modern(json!(9), "subscriptions/listen", listen).await;
     listening.message().await.unwrap();
-    world.stop.cancel();
+    world.stopping().cancel();
     let end = listening.message().await.unwrap();
     assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!(9), &json!("complete")));
     drop((client, listening));
-    within("the end", async { while world.serving.join_next().await.is_some() {} }).await;
+    world.0.edges_ended().await;
 }

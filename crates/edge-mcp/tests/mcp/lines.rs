@@ -4,10 +4,10 @@ use bytes::Bytes;
 use ringback_broker::{Credential, LineName, LineOffer, LineStream, ToParty, ToolOffer};
 use ringback_proto::Error;
 use ringback_proto::any::{Any, Format};
-use ringback_proto::principal::Level;
+use ringback_testkit::within;
 use serde_json::{Value, json};
 
-use crate::support::{Answered, Client, World, modern, within};
+use crate::support::{Answered, Client, World, modern};
 
 const SCHEMA: &str = r#"{"properties":{"zeta":{"type":"integer","maximum":12345678901234567890},"alpha":{"x-own":1e2}},"type":"object","x-unknown":null}"#;
 const ARGUMENTS: &str = r#"{"zeta":12345678901234567,"alpha":null,"other":{"b":1e2,"a":[1,-0.0]},"huge":12345678901234567890123}"#;
@@ -208,7 +208,7 @@ async fn a_name_that_clients_would_refuse_is_offered_under_another_and_found_aga
 #[tokio::test]
 async fn another_principal_neither_sees_nor_calls_nor_hears_of_a_line_s_tools() {
     let world = World::start().await;
-    let mut stranger = world.client_as(&world.token(Level::Write).await);
+    let mut stranger = world.client_as(&world.token("write").await.0);
     stranger.initialize("2025-11-25").await;
     let listen = json!({"notifications": {"toolsListChanged": true}});
     let mut listening = stranger.modern(json!(1), "subscriptions/listen", listen).await;
@@ -218,7 +218,7 @@ async fn another_principal_neither_sees_nor_calls_nor_hears_of_a_line_s_tools() 
     assert!(!listed.contains("client_tab_echo"));
     let call = stranger.call(2, "client_tab_echo", json!({})).await;
     assert_eq!(call["error"]["code"], -32602, "{call}");
-    world.stop.cancel();
+    world.stopping().cancel();
     let next = listening.message().await.unwrap();
     assert!(next.get("result").is_some(), "nothing was sent before the end: {next}");
 }

@@ -16,7 +16,7 @@ async fn discover_says_who_answers_and_for_how_long() {
     assert_eq!(result["supportedVersions"][0], "2026-07-28");
     assert!(result["ttlMs"].is_u64() && result["cacheScope"] == "public");
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "ringback");
-    assert_eq!(world.edge.n_sessions(), 0);
+    assert_eq!(world.mcp().n_sessions(), 0);
 }
 
 /// REQ: issue "header checks with the exact code and status pairs".
@@ -125,7 +125,7 @@ async fn changes_of_the_list_reach_whoever_asked_for_them_once() {
     assert_eq!(told["method"], "notifications/tools/list_changed");
     assert_eq!(told["params"]["_meta"][key], "x");
     assert_eq!(legacy.message().await.unwrap()["method"], "notifications/tools/list_changed");
-    world.stop.cancel();
+    world.stopping().cancel();
     assert!(deaf.message().await.unwrap().get("result").is_some(), "nothing else was sent");
     let mut n_told = 0;
     while let Some(message) = listening.message().await {

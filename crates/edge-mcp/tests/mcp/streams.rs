@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use ringback_edge_mcp::Config;
+use ringback_testkit::wait_for;
 use serde_json::json;
 
-use crate::support::{World, wait_for};
+use crate::support::World;
 
 /// REQ: issue "sessions, GET stream, resumption".
 #[tokio::test]
@@ -61,7 +62,7 @@ async fn a_call_whose_client_does_not_come_back_is_cancelled() {
     client.initialize("2025-11-25").await;
     let params = json!({"name": "job_sleep", "arguments": {"milliseconds": 3_600_000}});
     let answered = client.ask(5, "tools/call", params).await;
-    wait_for("it runs", || world.broker.under_way().n_jobs == 1).await;
+    wait_for("it runs", async || world.broker.under_way().n_jobs == 1).await;
     drop(answered);
     world.until_quiet().await;
 }

@@ -1,7 +1,6 @@
-//! An edge with its broker, and a client that speaks MCP by hand.
+//! A world with the MCP edge, and a client that speaks MCP by hand.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::ops::Deref;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -11,41 +10,22 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use ringback_broker::{
-    AgentCommand, AgentProtocol, Answer, Broker, Call, Clock, Config, ConfigView, Credential, Edge,
-    Entropy, LineName, LineOffer, LineSettings, SessionSettings, ToolOffer,
+    AgentCommand, AgentProtocol, Config, Credential, LineName, LineOffer, ToolOffer,
 };
-use ringback_edge_mcp::{Config as McpConfig, Door, McpEdge};
-use ringback_proto::ResponseEnvelope;
-use ringback_proto::envelope::RequestEnvelope;
-use ringback_proto::principal::Level;
-use ringback_proto::request::TokenCreateRequest;
-use ringback_proto::value::Value as AnyValue;
-use ringback_service::{HttpConfig, HttpListener};
+use ringback_edge_mcp::{Config as McpConfig, Door};
+use ringback_testkit::{IDLER, Setup, shell_agent, wait_for, within};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-/// Longer than anything here takes on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const MODERN: &str = "2026-07-28";
 
-#[derive(Debug)]
-struct NoConfig;
+pub(crate) struct World(pub(crate) ringback_testkit::World);
 
-impl ConfigView for NoConfig {
-    fn get(&self, _: Option<&str>, _: Option<&str>) -> Option<AnyValue> {
-        None
+impl Deref for World {
+    type Target = ringback_testkit::World;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
-}
-
-pub(crate) struct World {
-    pub(crate) broker: Broker,
-    pub(crate) edge: McpEdge,
-    pub(crate) address: String,
-    pub(crate) admin: String,
-    pub(crate) stop: CancellationToken,
-    pub(crate) serving: JoinSet<()>,
-    _dir: tempfile::TempDir,
 }
 
 impl World {
@@ -58,40 +38,8 @@ impl World {
     }
 
     /// Starts with a broker of another configuration.
-    pub(crate) async fn start_on(config: McpConfig, change: impl FnOnce(&mut Config)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut broker = broker_config(&dir);
-        change(&mut broker);
-        let broker = Broker::start(broker, Clock::system(), Entropy::system()).await.unwrap();
-        let admin = broker.first_token().await.unwrap().unwrap().expose().to_owned();
-        let edge = McpEdge::new(config, broker.clone());
-        let listen = "127.0.0.1:0".parse().unwrap();
-        let http = HttpConfig { listen, max_connections: 4096, ..HttpConfig::default() };
-        let listener = HttpListener::bind(http).await.unwrap();
-        let address = listener.local_addr().to_string();
-        let (stop, mut serving) = (CancellationToken::new(), JoinSet::new());
-        serving.spawn(edge.clone().serve(stop.clone()));
-        serving.spawn(listener.serve(edge.router(), stop.clone()));
-        Self { broker, edge, address, admin, stop, serving, _dir: dir }
-    }
-
-    /// A new token.
-    pub(crate) async fn token(&self, scope: Level) -> String {
-        let request =
-            TokenCreateRequest { name: "t".to_owned(), scope, projects: None, expires_in: None };
-        let envelope = RequestEnvelope::plain(request);
-        let credential = &Credential::local();
-        let call = Call { credential, edge: Edge::Mcp, envelope, request_id: None };
-        let Answer::Later(mut replies, _) = self.broker.call(call) else {
-            panic!("it must not answer immediately")
-        };
-        match replies.next().await {
-            Some(ResponseEnvelope::Success { response }) => {
-                let token: Value = serde_json::to_value(&response).unwrap();
-                token["token"].as_str().unwrap().to_owned()
-            }
-            other => panic!("{other:?}"),
-        }
+    pub(crate) async fn start_on(mcp: McpConfig, change: impl FnOnce(&mut Config)) -> Self {
+        Self(Setup::new().mcp(mcp).config(small).config(change).start().await)
     }
 
     /// Offers a tool on a line, or removes it again: either way the list changes.
@@ -106,7 +54,7 @@ impl World {
     }
 
     pub(crate) fn client(&self) -> Client {
-        self.client_as(&self.admin)
+        self.client_as(self.admin_token().expose())
     }
 
     pub(crate) fn client_as(&self, token: &str) -> Client {
@@ -114,7 +62,7 @@ impl World {
         connector.set_nodelay(true);
         Client {
             http: HttpClient::builder(TokioExecutor::new()).build(connector),
-            address: self.address.clone(),
+            address: self.address().to_string(),
             token: Some(token.to_owned()),
             session: None,
             version: None,
@@ -123,28 +71,7 @@ impl World {
 
     /// Waits until the broker has no running jobs.
     pub(crate) async fn until_quiet(&self) {
-        wait_for("nothing is running", || self.broker.under_way().n_jobs == 0).await;
-    }
-}
-
-fn broker_config(dir: &tempfile::TempDir) -> Config {
-    Config {
-        data_dir: camino::Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap(),
-        file_roots: Vec::new(),
-        version: "test".to_owned(),
-        view: Arc::new(NoConfig),
-        calls_per_principal_max: 64,
-        jobs_running_max: 16,
-        jobs_live_max: 32,
-        jobs_per_principal_max: 32,
-        events_kept_max: 100,
-        uploads_open_max: 4,
-        upload_bytes_max: 1 << 20,
-        call_ms_max: 3_600_000,
-        studio: Arc::new(ringback_broker::studio::NoStudio),
-        containers: ringback_broker::ContainerSettings::default(),
-        lines: LineSettings::default(),
-        sessions: sessions(dir),
+        wait_for("nothing is running", async || self.broker.under_way().n_jobs == 0).await;
     }
 }
 
@@ -163,38 +90,16 @@ while read -r line; do
   esac
 done"#;
 
-/// One agent, which is busy until it gets `rest`: the tests make its calls themselves. Another one
-/// asks.
-fn sessions(dir: &tempfile::TempDir) -> SessionSettings {
-    const AGENT: &str = r#"while read -r line; do
-        case "$line" in *rest*) echo '{"type":"message","text":"I rest"}'
-            echo '{"type":"done"}'; echo '{"type":"done"}';; esac
-    done"#;
-    let run_dir = camino::Utf8PathBuf::from_path_buf(dir.path().join("run")).unwrap();
-    let command = ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, ..AgentCommand::default() };
-    let mut settings = SessionSettings::in_dir(run_dir);
-    settings.agent_default = "idler".to_owned();
-    settings.agents.insert("idler".to_owned(), agent);
-    let asker = AgentCommand {
-        command: ["/bin/sh", "-c", ASKER].map(str::to_owned).to_vec(),
-        protocol: AgentProtocol::Acp,
-        ..AgentCommand::default()
-    };
-    settings.agents.insert("asker".to_owned(), asker);
-    settings.end_grace = Duration::from_millis(50);
-    settings
-}
-
-/// Waits for a condition.
-pub(crate) async fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let looking = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let found = tokio::time::timeout(LIMIT, looking).await;
-    assert!(found.is_ok(), "not in time: {what}");
+/// Limits that are soon reached, an agent that is idle, and one that asks.
+fn small(config: &mut Config) {
+    config.calls_per_principal_max = 64;
+    (config.jobs_running_max, config.jobs_live_max) = (16, 32);
+    config.jobs_per_principal_max = 32;
+    config.events_kept_max = 100;
+    let asker = AgentCommand { protocol: AgentProtocol::Acp, ..shell_agent(ASKER) };
+    let agents = [("idler".to_owned(), shell_agent(IDLER)), ("asker".to_owned(), asker)];
+    config.sessions.agents.extend(agents);
+    config.sessions.agent_default = "idler".to_owned();
 }
 
 /// One client, with its token and optionally its MCP session.
@@ -368,11 +273,6 @@ impl Answered {
         }
         last
     }
-}
-
-pub(crate) async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let done = tokio::time::timeout(LIMIT, work).await;
-    done.unwrap_or_else(|_| panic!("not in time: {what}"))
 }
 
 pub(crate) fn open() -> McpConfig {

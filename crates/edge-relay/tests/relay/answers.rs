@@ -65,14 +65,14 @@ async fn a_call_goes_to_its_own_caller_alone() {
     world.declare(&who, session, "bee", json!([tool("x")])).await.unwrap();
     let mut peer = world.connect(session).await;
     peer.ask(1, "caller_tool", json!({ "tool": "x", "caller_id": "bee" })).await;
-    let polled = |caller_id: &'static str| {
-        let ask =
-            json!({ "session_id": session.to_string(), "caller_id": caller_id, "wait_ms": 50 });
+    let polled = |caller_id: &'static str, wait_ms: u64| {
+        let id = session.to_string();
+        let ask = json!({ "session_id": id, "caller_id": caller_id, "wait_ms": wait_ms });
         world.call(&who, "caller_tool_requests", ask)
     };
-    assert_eq!(polled("ant").await.unwrap()["requests"], json!([]));
-    let bees = polled("bee").await.unwrap();
+    let bees = polled("bee", 20_000).await.unwrap();
     assert_eq!(bees["requests"].as_array().unwrap().len(), 1);
+    assert_eq!(polled("ant", 0).await.unwrap()["requests"], json!([]), "it was delivered already");
     let (_, stranger) = world.token("admin").await;
     assert!(world.declare(&stranger, session, "bee", json!([tool("x")])).await.is_err());
     drop(peer);

@@ -1,6 +1,9 @@
 //! Caller tools as the agent of a session sees and calls them.
 
+use std::time::Duration;
+
 use ringback_broker::{CancelReason, Credential, ToParty};
+use ringback_testkit::pass;
 use serde_json::{Value, json};
 
 use crate::support::{World, refused, tool};
@@ -182,11 +185,12 @@ async fn a_caller_that_disconnects_ends_the_agent_s_call_at_once() {
 async fn a_call_ends_at_its_deadline_and_a_late_answer_is_refused() {
     let world = World::start().await;
     let who = Credential::local();
-    let session = world.session(&who, json!([{ "name": "x", "timeoutMs": 50 }])).await;
+    let session = world.session(&who, json!([{ "name": "x", "timeoutMs": 20_000 }])).await;
     let mut caller = world.caller(&who, session);
     let mut peer = world.settled(session).await;
     peer.ask(1, "caller_tool", json!({ "tool": "x" })).await;
     let call = caller.next_call().await;
+    pass(Duration::from_secs(20)).await;
     assert_eq!(refused(&peer.answer(1).await), "-32000 timeout may_have_run");
     let late = world.answer(&caller, &call, "1").await.unwrap_err();
     assert_eq!(late.code, "not_found");

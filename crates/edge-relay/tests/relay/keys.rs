@@ -3,9 +3,10 @@
 use ringback_broker::{Credential, LineName, LineOffer, ToParty, ToolOffer};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::SessionId;
+use ringback_testkit::{wait_for, within};
 use serde_json::{Value, json};
 
-use crate::support::{Peer, World, refused, within};
+use crate::support::{Peer, World, refused};
 
 fn names(answer: &Value) -> Vec<String> {
     let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
@@ -299,7 +300,7 @@ async fn calls_are_audited_with_the_token_s_id_and_never_the_key() {
     peer.get(1, "oubliette_call_tool", create).await;
     let dir = world.stop().await;
     let mut all = Vec::new();
-    let mut dirs = vec![dir.path().to_owned()];
+    let mut dirs = vec![dir.path().as_std_path().to_owned()];
     while let Some(dir) = dirs.pop() {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
@@ -323,11 +324,6 @@ async fn calls_are_audited_with_the_token_s_id_and_never_the_key() {
 
 impl World {
     async fn until(&self, is_so: impl Fn(ringback_broker::UnderWay) -> bool) {
-        let looking = async {
-            while !is_so(self.broker.under_way()) {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
-        };
-        within("the broker gets there", looking).await;
+        wait_for("the broker gets there", async || is_so(self.broker.under_way())).await;
     }
 }

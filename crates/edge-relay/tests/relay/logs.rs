@@ -1,38 +1,16 @@
 //! What is never logged.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use ringback_broker::Credential;
+use ringback_testkit::Logs;
 use serde_json::json;
 
 use crate::support::{World, tool};
-
-#[derive(Debug, Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// REQ: seed 002 "API Key in Environment": the key is never logged.
 /// Rule: no payload is logged either, at any level, whatever becomes of the request.
 #[tokio::test]
 async fn neither_a_key_nor_a_payload_is_ever_logged() {
-    let kept = Kept::default();
-    let writer = kept.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
+    let (logs, _capturing) = Logs::capture_here();
     let world = World::start().await;
     let who = Credential::local();
     let session = world.session(&who, json!([tool("x")])).await;
@@ -56,7 +34,7 @@ async fn neither_a_key_nor_a_payload_is_ever_logged() {
     world.answer(&caller, &call, "\"payload-4\"").await.unwrap_err();
     peer.closed_by(&format!("OUBLIETTE-DOWNSTREAM {key}")).await;
     world.stop().await;
-    let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+    let text = logs.text();
     assert!(text.contains("an answer without a waiting call"), "something was logged: {text}");
     for secret in [key.trim_start_matches("oub_"), "payload-"] {
         assert!(!text.contains(secret), "{text}");

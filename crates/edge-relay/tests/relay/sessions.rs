@@ -199,7 +199,7 @@ async fn a_stopped_edge_has_closed_everything() {
     let mut peer = world.settled(session).await;
     peer.ask(1, "caller_tool", json!({ "tool": "x" })).await;
     caller.next_call().await;
-    world.relay.stop().await;
+    world.relay().stop().await;
     peer.closed().await;
     let spawn = json!({ "project_id": project.to_string() });
     let refused = world.call(&who, "session_spawn", spawn).await.unwrap_err();

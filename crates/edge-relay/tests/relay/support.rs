@@ -1,63 +1,27 @@
-//! A broker with the edge, peers that speak the protocol by hand, and callers.
+//! A world with the relay edge, and peers that speak its protocol by hand.
 
-use std::collections::{HashMap, VecDeque};
-use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::ops::Deref;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use ringback_broker::{
-    AgentCommand, Answer, Broker, Call, CallerStream, Clock, Config, ConfigView, Credential, Edge,
-    Entropy, Holding, LineCall, LineSettings, RelayDoor, SessionLimits, SessionSettings, ToParty,
-};
-use ringback_edge_relay::{Config as RelayConfig, RelayEdge};
-use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
+use ringback_broker::{Config, Credential, LineCall, SessionLimits};
+use ringback_edge_relay::Config as RelayConfig;
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::{ProjectId, SessionId};
-use ringback_proto::value::Value as AnyValue;
-use ringback_proto::{ResponseEnvelope, ToolRequest};
+pub(crate) use ringback_testkit::Caller;
+use ringback_testkit::{Root, Setup, shell_agent, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Longer than anything here takes on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) struct World(ringback_testkit::World);
 
-#[derive(Debug)]
-struct NoConfig;
+impl Deref for World {
+    type Target = ringback_testkit::World;
 
-impl ConfigView for NoConfig {
-    fn get(&self, _: Option<&str>, _: Option<&str>) -> Option<AnyValue> {
-        None
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
-}
-
-/// The edge, and the directories of the sockets it opened.
-#[derive(Debug)]
-struct Noted {
-    relay: Arc<RelayEdge>,
-    dirs: Mutex<HashMap<SessionId, Utf8PathBuf>>,
-}
-
-impl RelayDoor for Noted {
-    fn open(
-        &self,
-        broker: Broker,
-        session: SessionId,
-        dir: &Utf8Path,
-    ) -> io::Result<Box<dyn std::any::Any + Send + Sync>> {
-        self.dirs.lock().unwrap().insert(session, dir.to_owned());
-        self.relay.open(broker, session, dir)
-    }
-}
-
-pub(crate) struct World {
-    pub(crate) broker: Broker,
-    pub(crate) relay: Arc<RelayEdge>,
-    noted: Arc<Noted>,
-    dir: tempfile::TempDir,
 }
 
 /// Prints its key, then waits forever.
@@ -70,66 +34,13 @@ impl World {
     }
 
     pub(crate) async fn start_with(relay: RelayConfig, change: impl FnOnce(&mut Config)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut config = broker_config(Utf8Path::from_path(dir.path()).unwrap());
-        change(&mut config);
-        let relay = Arc::new(RelayEdge::new(relay));
-        let dirs = Mutex::default();
-        let noted = Arc::new(Noted { relay: Arc::clone(&relay), dirs });
-        config.sessions.doors.relay = Some(Arc::<Noted>::clone(&noted));
-        let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
-        Self { broker, relay, noted, dir }
-    }
-
-    /// Calls a tool; returns its result as JSON.
-    pub(crate) async fn call(
-        &self,
-        who: &Credential,
-        tool: &str,
-        arguments: Value,
-    ) -> Result<Value, ToolError> {
-        self.call_text(who, tool, &arguments.to_string()).await
-    }
-
-    /// Calls a tool with arguments whose digits matter.
-    pub(crate) async fn call_text(
-        &self,
-        who: &Credential,
-        tool: &str,
-        arguments: &str,
-    ) -> Result<Value, ToolError> {
-        let mut decoder = serde_json::Deserializer::from_str(arguments);
-        let request = ToolRequest::deserialize_named(tool, &mut decoder).unwrap().unwrap();
-        let options = CallOptions { wait_ms: Some(30_000), ..CallOptions::default() };
-        let envelope = RequestEnvelope { request: ToolCall::Native(request), options };
-        let call = Call { credential: who, edge: Edge::Mcp, envelope, request_id: None };
-        let reply = match self.broker.call(call) {
-            Answer::Now(reply) => reply,
-            Answer::Later(mut replies, _) => replies.next().await.unwrap(),
-        };
-        match reply {
-            ResponseEnvelope::Success { response } => Ok(serde_json::to_value(&response).unwrap()),
-            ResponseEnvelope::Error(error) => Err(error),
-            other => panic!("neither a result nor an error: {other:?}"),
-        }
-    }
-
-    /// Creates a token; returns its secret and its credential.
-    pub(crate) async fn token(&self, scope: &str) -> (String, Credential) {
-        let made = json!({ "name": "t", "scope": scope });
-        let made = self.call(&Credential::local(), "token_create", made).await.unwrap();
-        let secret = made["token"].as_str().unwrap().to_owned();
-        let credential = self.broker.authenticate(&secret).unwrap();
-        (secret, credential)
-    }
-
-    /// Creates a project whose sessions get a key of this scope.
-    pub(crate) async fn project(&self, who: &Credential, key_level: Option<&str>) -> ProjectId {
-        static N_MADE: AtomicU32 = AtomicU32::new(0);
-        let name = format!("p{}", N_MADE.fetch_add(1, Ordering::Relaxed));
-        let made = json!({ "name": name, "key_level": key_level });
-        let made = self.call(who, "project_create", made).await.unwrap();
-        made["project_id"].as_str().unwrap().parse().unwrap()
+        let setup = Setup::new().relay(relay).config(|config| {
+            set_agent(config, AGENT);
+            let limits = config.sessions.limits;
+            config.sessions.limits = SessionLimits { live_max: 200, agents_max: 200, ..limits };
+            change(config);
+        });
+        Self(setup.start().await)
     }
 
     /// Creates a session in a new project, with these tools of the caller `ant`.
@@ -153,23 +64,6 @@ impl World {
         spawned["session_id"].as_str().unwrap().parse().unwrap()
     }
 
-    /// Offers other tools as `caller_id`.
-    pub(crate) async fn declare(
-        &self,
-        who: &Credential,
-        session: SessionId,
-        caller_id: &str,
-        tools: Value,
-    ) -> Result<Value, ToolError> {
-        let message = json!({
-            "session_id": session.to_string(),
-            "message": "hello",
-            "caller_id": caller_id,
-            "caller_tools": tools,
-        });
-        self.call(who, "session_message", message).await
-    }
-
     /// The key that a session's agent prints.
     pub(crate) async fn key_of(&self, who: &Credential, session: SessionId) -> String {
         let id = session.to_string();
@@ -188,10 +82,6 @@ impl World {
         }
     }
 
-    pub(crate) fn socket(&self, session: SessionId) -> Utf8PathBuf {
-        self.noted.dirs.lock().unwrap()[&session].join("relay.sock")
-    }
-
     pub(crate) async fn connect(&self, session: SessionId) -> Peer {
         Peer::new(UnixStream::connect(self.socket(session)).await.unwrap())
     }
@@ -203,12 +93,6 @@ impl World {
         peer
     }
 
-    /// A caller that holds a stream.
-    pub(crate) fn caller(&self, who: &Credential, session: SessionId) -> Caller {
-        let stream = self.broker.callers().open(who, session, None, Holding::Lasting).unwrap();
-        Caller { stream, who: who.clone(), session }
-    }
-
     /// Answers a call as its caller would.
     pub(crate) async fn answer(
         &self,
@@ -216,39 +100,12 @@ impl World {
         call: &LineCall,
         result: &str,
     ) -> Result<Value, ToolError> {
-        let (session, id) = (caller.session, &call.request_id);
-        let answer =
-            format!(r#"{{"session_id":"{session}","request_id":"{id}","result":{result}}}"#);
-        self.call_text(&caller.who, "caller_tool_response", &answer).await
+        self.0.answer(caller, call, &format!(r#""result":{result}"#)).await
     }
 
     /// Stops everything. Its files are left for inspection.
-    pub(crate) async fn stop(self) -> tempfile::TempDir {
-        let Self { broker, relay, noted, dir } = self;
-        within("the edge stops", relay.stop()).await;
-        within("the broker stops", broker.stop(Duration::from_millis(50))).await;
-        drop(noted);
-        dir
-    }
-}
-
-/// A caller that runs tools.
-pub(crate) struct Caller {
-    stream: CallerStream,
-    pub(crate) who: Credential,
-    pub(crate) session: SessionId,
-}
-
-impl Caller {
-    pub(crate) async fn next(&mut self) -> ToParty<Arc<LineCall>> {
-        within("the caller hears", self.stream.next()).await.unwrap()
-    }
-
-    pub(crate) async fn next_call(&mut self) -> Arc<LineCall> {
-        match self.next().await {
-            ToParty::Call(call) => call,
-            ToParty::Cancel { .. } => panic!("a cancel, not a call"),
-        }
+    pub(crate) async fn stop(self) -> Root {
+        self.0.stop().await
     }
 }
 
@@ -325,11 +182,6 @@ impl Peer {
     }
 }
 
-/// Awaits something that must not hang.
-pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("not in time: {what}"))
-}
-
 /// A tool of a caller.
 pub(crate) fn tool(name: &str) -> Value {
     json!({ "name": name, "description": format!("does {name}") })
@@ -346,34 +198,5 @@ pub(crate) fn refused(answer: &Value) -> String {
 
 /// Makes sessions run this shell script.
 pub(crate) fn set_agent(config: &mut Config, script: &str) {
-    let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, ..AgentCommand::default() };
-    config.sessions.agents.insert("scripted".to_owned(), agent);
-}
-
-fn broker_config(root: &Utf8Path) -> Config {
-    let command = ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, ..AgentCommand::default() };
-    let mut sessions = SessionSettings::in_dir(root.join("run"));
-    sessions.agents.insert("scripted".to_owned(), agent);
-    sessions.limits = SessionLimits { live_max: 200, agents_max: 200, ..sessions.limits };
-    sessions.end_grace = Duration::from_millis(100);
-    Config {
-        data_dir: root.join("data"),
-        file_roots: Vec::new(),
-        version: "test".to_owned(),
-        view: Arc::new(NoConfig),
-        calls_per_principal_max: 1000,
-        jobs_running_max: 64,
-        jobs_live_max: 200,
-        jobs_per_principal_max: 200,
-        events_kept_max: 100,
-        uploads_open_max: 4,
-        upload_bytes_max: 1 << 20,
-        call_ms_max: 3_600_000,
-        studio: Arc::new(ringback_broker::studio::NoStudio),
-        containers: ringback_broker::ContainerSettings::default(),
-        lines: LineSettings::default(),
-        sessions,
-    }
+    config.sessions.agents.insert("scripted".to_owned(), shell_agent(script));
 }

@@ -7,9 +7,10 @@ use futures_util::stream;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use hyper::{Request, Response, StatusCode};
+use ringback_testkit::within;
 use tokio::sync::mpsc;
 
-use crate::support::{Body, Upstream, World, full, post, soon};
+use crate::support::{Body, Upstream, World, full, post};
 
 /// A body whose pieces a test sends one by one.
 fn piecewise() -> (mpsc::Sender<&'static str>, Body) {
@@ -40,11 +41,11 @@ async fn the_first_event_arrives_before_the_second_is_made() {
     let mut body = answer.into_body();
     for event in ["data: one\n\n", "data: two\n\n", "data: three\n\n"] {
         sender.send(event).await.unwrap();
-        let frame = soon("an event comes", body.frame()).await.unwrap().unwrap();
+        let frame = within("an event comes", body.frame()).await.unwrap().unwrap();
         assert_eq!(frame.into_data().unwrap(), event);
     }
     drop(sender);
-    assert!(soon("the stream ends", body.frame()).await.is_none());
+    assert!(within("the stream ends", body.frame()).await.is_none());
     let (_, record) = world.records(1).await.remove(0);
     assert_eq!((record.status, record.is_whole, record.usage.bytes_down), (Some(200), true, 35));
     world.stop().await;
@@ -72,7 +73,7 @@ async fn a_request_is_passed_on_while_it_is_still_being_made() {
     let sending = async {
         for piece in ["one", "two"] {
             sender.send(piece).await.unwrap();
-            assert_eq!(soon("a piece comes", hears.recv()).await.unwrap(), piece);
+            assert_eq!(within("a piece comes", hears.recv()).await.unwrap(), piece);
         }
         drop(sender);
     };
@@ -106,11 +107,11 @@ async fn an_agent_that_leaves_ends_its_request() {
         };
         tokio::select! {
             _ = asking => panic!("no one answers"),
-            () = soon("the provider is asked", is_asked) => {}
+            () = within("the provider is asked", is_asked) => {}
         }
     }
     drop(agent);
-    assert!(soon("the provider sees it", is_gone.recv()).await.is_none());
+    assert!(within("the provider sees it", is_gone.recv()).await.is_none());
     let (session, record) = world.records(1).await.remove(0);
     assert_eq!((session, record.status, record.is_whole), (world.session, None, false));
     world.stop().await;

@@ -1,9 +1,8 @@
 //! The key: where it goes, and where it never is.
 
 use std::fs::Permissions;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, StatusCode};
@@ -11,6 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use ringback_egress::{
     BaseUrl, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider, ProviderError,
 };
+use ringback_testkit::Logs;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -210,31 +210,11 @@ fn a_file_of_roots_without_a_root_is_refused() {
     assert!(error.contains("roots.pem") && error.contains("PEM"), "{error}");
 }
 
-#[derive(Debug, Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Rule: neither the key nor a payload is in a log, at any level, in a record or in a `Debug`,
 /// whatever becomes of the request.
 #[tokio::test]
 async fn neither_the_key_nor_a_payload_is_ever_logged_or_recorded() {
-    let kept = Kept::default();
-    let writer = kept.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
+    let (logs, _capturing) = Logs::capture_here();
     let upstream = Upstream::start(|request: Request<_>| async move {
         let is_broken = request.uri().path() == "/broken";
         let body: hyper::body::Incoming = request.into_body();
@@ -258,7 +238,7 @@ async fn neither_the_key_nor_a_payload_is_ever_logged_or_recorded() {
     world.stop().await;
 
     ask_one_that_is_down(&shown).await;
-    let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+    let text = logs.text();
     assert!(text.contains("cannot use the key"), "something was logged: {text}");
     for secret in [KEY, "payload-", PLACEHOLDER] {
         assert!(!text.contains(secret) && !shown.contains(secret), "{text} {shown}");

@@ -6,10 +6,11 @@ use hyper::{Request, Response, StatusCode};
 use ringback_egress::{Config, Price, Prices};
 use ringback_proto::money::MicroUsd;
 use ringback_proto::request::ModelUsage;
+use ringback_testkit::{wait_for, within};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::support::{Answered, Upstream, World, full, post, soon, whole};
+use crate::support::{Answered, Upstream, World, full, post, whole};
 
 /// The error in an answer of the proxy.
 fn kind(answer: &Answered) -> String {
@@ -55,7 +56,7 @@ async fn an_answer_that_is_too_long_is_cut_off() {
         let answer = agent.send_request(post("/", full(""))).await?;
         http_body_util::BodyExt::collect(answer.into_body()).await
     };
-    assert!(soon("the answer ends", reading).await.is_err());
+    assert!(within("the answer ends", reading).await.is_err());
     assert!(!world.records(1).await[0].1.is_whole);
     world.stop().await;
 }
@@ -76,7 +77,7 @@ async fn more_requests_at_once_than_allowed_are_told_to_wait() {
         let mut agent = world.connect().await;
         waiting.spawn(async move { agent.send_request(post("/", full(""))).await.unwrap() });
     }
-    soon("both are running", async {
+    within("both are running", async {
         while upstream.asked().len() < 2 {
             tokio::task::yield_now().await;
         }
@@ -86,7 +87,7 @@ async fn more_requests_at_once_than_allowed_are_told_to_wait() {
     assert_eq!((refused.status, kind(&refused).as_str()), (StatusCode::TOO_MANY_REQUESTS, "busy"));
     assert!(refused.headers.contains_key("retry-after"));
     MAY_ANSWER.add_permits(3);
-    for response in soon("both are answered", waiting.join_all()).await {
+    for response in within("both are answered", waiting.join_all()).await {
         assert_eq!(whole(response).await.body, "at last");
     }
     assert_eq!(world.post("/", "").await.status, StatusCode::OK, "there is room again");
@@ -124,10 +125,14 @@ async fn a_request_waits_until_somebody_lets_it_through() {
     world.records.1.send_replace(None);
     let mut agent = world.connect().await;
     let mut asking = Box::pin(agent.send_request(post("/v1", full("abc"))));
-    let early = tokio::time::timeout(Duration::from_millis(50), &mut asking).await;
-    assert!(early.is_err() && upstream.asked().is_empty(), "nothing has been decided");
+    let is_held = async || world.records.1.receiver_count() > 0;
+    tokio::select! {
+        early = &mut asking => panic!("nothing has been decided: {early:?}"),
+        () = wait_for("it waits to be admitted", is_held) => {}
+    }
+    assert!(upstream.asked().is_empty(), "nothing has been decided");
     world.records.1.send_replace(Some(true));
-    let answer = whole(soon("it is answered", asking).await.unwrap()).await;
+    let answer = whole(within("it is answered", asking).await.unwrap()).await;
     assert_eq!((answer.status, upstream.asked().len()), (StatusCode::OK, 1));
     world.records.1.send_replace(Some(false));
     let refused = world.post("/v1", "abc").await;

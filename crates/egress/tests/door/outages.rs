@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use hyper::{Response, StatusCode};
 use ringback_egress::Config;
+use ringback_testkit::within;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, UnixStream};
 
-use crate::support::{Upstream, World, full, post, soon};
+use crate::support::{Upstream, World, full, post};
 
 /// Rule: a provider that is down yields a clear answer, without an internal address.
 #[tokio::test]
@@ -81,10 +82,10 @@ async fn the_end_of_a_session_closes_its_door() {
         }
         world.guard.take();
     };
-    let (answer, ()) = soon("it ends", async { tokio::join!(asking, ending) }).await;
+    let (answer, ()) = within("it ends", async { tokio::join!(asking, ending) }).await;
     assert!(answer.is_err(), "the request is over");
     let mut rest = Vec::new();
-    assert_eq!(soon("it closes", idle.read_to_end(&mut rest)).await.unwrap(), 0);
+    assert_eq!(within("it closes", idle.read_to_end(&mut rest)).await.unwrap(), 0);
     assert!(!world.socket().exists() && UnixStream::connect(world.socket()).await.is_err());
     world.stop().await;
 }

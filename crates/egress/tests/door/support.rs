@@ -6,7 +6,6 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -24,14 +23,12 @@ use ringback_egress::{
     Admitting, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider, Recorder,
 };
 use ringback_proto::ids::SessionId;
+use ringback_testkit::within;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-
-/// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// What only the provider may see.
 pub(crate) const KEY: &str = "sk-real-0123456789abcdef";
@@ -103,10 +100,6 @@ pub(crate) struct Answered {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
-}
-
-pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("not in time: {what}"))
 }
 
 pub(crate) fn full(text: impl Into<Bytes>) -> Body {
@@ -255,7 +248,7 @@ impl World {
     /// Sends a request, and reads the answer to its end.
     pub(crate) async fn ask(&mut self, request: Request<Body>) -> Answered {
         let mut agent = self.connect().await;
-        let response = soon("an answer comes", agent.send_request(request)).await.unwrap();
+        let response = within("an answer comes", agent.send_request(request)).await.unwrap();
         whole(response).await
     }
 
@@ -265,7 +258,7 @@ impl World {
 
     /// The records, once there are this many.
     pub(crate) async fn records(&self, n_records: usize) -> Vec<(SessionId, ModelRequest)> {
-        soon("records come", async {
+        within("records come", async {
             loop {
                 let records = self.records.0.lock().unwrap().clone();
                 if records.len() >= n_records {
@@ -279,7 +272,7 @@ impl World {
 
     pub(crate) async fn stop(mut self) {
         self.guard.take();
-        soon("the model proxies stop", self.doors.stop()).await;
+        within("the model proxies stop", self.doors.stop()).await;
     }
 }
 
@@ -300,7 +293,7 @@ pub(crate) fn post(path: &str, body: Body) -> Request<Body> {
 
 pub(crate) async fn whole(response: Response<Incoming>) -> Answered {
     let (parts, body) = response.into_parts();
-    let body = soon("the body comes", body.collect()).await.unwrap().to_bytes();
+    let body = within("the body comes", body.collect()).await.unwrap().to_bytes();
     let body = String::from_utf8(body.to_vec()).unwrap();
     Answered { status: parts.status, headers: parts.headers, body }
 }

@@ -1,9 +1,10 @@
 //! A policy that changes, and a session that ends, while connections are open.
 
 use ringback_broker::NetworkOutcome;
+use ringback_testkit::within;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Server, World, heard, soon};
+use crate::support::{Server, World, heard};
 
 /// REQ: a change of the network takes effect immediately: it closes what is no longer allowed and
 /// leaves the rest, and the next request reaches what is newly allowed.
@@ -41,12 +42,12 @@ async fn a_change_cuts_off_an_answer_that_is_not_allowed_any_more() {
     let mut begun = Vec::new();
     while !begun.ends_with(b"127.0.0.2") {
         let mut byte = [0];
-        soon("the answer begins", stream.read_exact(&mut byte)).await.unwrap();
+        within("the answer begins", stream.read_exact(&mut byte)).await.unwrap();
         begun.push(byte[0]);
     }
     world.change("model");
     let mut rest = Vec::new();
-    drop(soon("it is cut off", stream.read_to_end(&mut rest)).await);
+    drop(within("it is cut off", stream.read_to_end(&mut rest)).await);
     assert!(rest.is_empty());
     assert_eq!(world.outcomes(1).await, [NetworkOutcome::Closed]);
     world.stop().await;

@@ -1,8 +1,9 @@
 //! Which places are reached, by name, by address, by redirect and by the addresses of a name.
 
 use ringback_broker::NetworkOutcome;
+use ringback_testkit::within;
 
-use crate::support::{Server, World, soon};
+use crate::support::{Server, World};
 
 /// REQ: network policy `allow`: a listed name is reached at an address that is listed for it, by a
 /// tunnel and by plain HTTP, and the host receives its own name.
@@ -156,5 +157,5 @@ async fn what_does_not_say_where_to_is_told_how_to_ask() {
     }
     assert_eq!(world.get("gone.test:80").await.0, 502);
     assert_eq!(world.outcomes(1).await, [NetworkOutcome::Unresolved]);
-    soon("the network proxies stop", world.stop()).await;
+    within("the network proxies stop", world.stop()).await;
 }

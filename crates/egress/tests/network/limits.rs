@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use ringback_broker::NetworkOutcome;
 use ringback_egress::NetworkConfig;
+use ringback_testkit::within;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Server, World, heard, soon};
+use crate::support::{Server, World, heard};
 
 /// Rule: connections of a session have a limit, tunnels among them.
 #[tokio::test]
@@ -18,7 +19,7 @@ async fn a_connection_too_many_is_closed_at_once() {
     let mut first = world.echo(&place).await;
     let mut second = world.connect().await;
     let mut said = Vec::new();
-    drop(soon("it is closed", second.read_to_end(&mut said)).await);
+    drop(within("it is closed", second.read_to_end(&mut said)).await);
     assert!(said.is_empty());
     first.write_all(b"still\n").await.unwrap();
     assert_eq!(heard(&mut first).await, "still\n");
@@ -50,14 +51,14 @@ async fn a_head_that_is_too_long_or_does_not_come_is_given_up() {
         World::start_with("full", NetworkConfig { head_timeout, ..NetworkConfig::default() });
     let mut silent = world.connect().await;
     let mut said = Vec::new();
-    drop(soon("it is closed", silent.read_to_end(&mut said)).await);
+    drop(within("it is closed", silent.read_to_end(&mut said)).await);
     assert!(!said.starts_with(b"HTTP/1.1 200"));
     let (long, usual) = ("x".repeat(100_000), World::start("full"));
     let mut stream = usual.connect().await;
     // It may be closed before all is written.
     drop(stream.write_all(format!("GET http://a.test/{long} HTTP/1.1\r\n").as_bytes()).await);
     let mut said = Vec::new();
-    drop(soon("it is answered", stream.read_to_end(&mut said)).await);
+    drop(within("it is answered", stream.read_to_end(&mut said)).await);
     assert!(!said.starts_with(b"HTTP/1.1 200"));
     assert_eq!(usual.names.asked(), <[&str; 0]>::default());
     usual.stop().await;

@@ -4,24 +4,17 @@ use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use camino::Utf8Path;
 use ringback_broker::{NetworkConnection, NetworkOutcome};
 use ringback_egress::{NetworkConfig, NetworkDoors, NetworkRecorder, Resolver, Resolving};
 use ringback_proto::ids::SessionId;
 use ringback_proto::network::{HostName, NetworkPolicy};
+use ringback_testkit::within;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(30);
-
-pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("not in time: {what}"))
-}
 
 /// A host. It answers an HTTP request with its address, and echoes anything else.
 pub(crate) struct Server {
@@ -155,7 +148,7 @@ impl World {
         let mut stream = self.connect().await;
         stream.write_all(format!("{head}\r\nconnection: close\r\n\r\n").as_bytes()).await.unwrap();
         let mut answer = String::new();
-        soon("an answer", stream.read_to_string(&mut answer)).await.unwrap();
+        within("an answer", stream.read_to_string(&mut answer)).await.unwrap();
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
         (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
     }
@@ -173,7 +166,7 @@ impl World {
         let (mut status, mut line) = (None, String::new());
         while line != "\r\n" {
             line.clear();
-            let n_read = soon("an answer", stream.read_line(&mut line)).await.unwrap();
+            let n_read = within("an answer", stream.read_line(&mut line)).await.unwrap();
             assert_ne!(n_read, 0, "the proxy answers");
             status = status.or_else(|| line.split(' ').nth(1).unwrap().parse().ok());
         }
@@ -191,7 +184,7 @@ impl World {
 
     /// The records, once there are this many: places and their outcomes.
     pub(crate) async fn records(&self, n_records: usize) -> Vec<NetworkConnection> {
-        soon("records", async {
+        within("records", async {
             loop {
                 let records = self.records.0.lock().unwrap().clone();
                 if records.len() >= n_records {
@@ -209,7 +202,7 @@ impl World {
 
     pub(crate) async fn stop(mut self) {
         self.guard.take();
-        soon("the network proxies stop", self.doors.stop()).await;
+        within("the network proxies stop", self.doors.stop()).await;
     }
 }
 
@@ -217,6 +210,6 @@ impl World {
 pub(crate) async fn heard(stream: &mut BufReader<UnixStream>) -> String {
     let mut line = String::new();
     // A connection that is cut off has ended too.
-    drop(soon("a line", stream.read_line(&mut line)).await);
+    drop(within("a line", stream.read_line(&mut line)).await);
     line
 }

@@ -2,13 +2,14 @@
 
 use std::process::{ExitStatus, Output, Stdio};
 
+use ringback_testkit::soon;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpStream, UnixListener};
 use tokio::process::{Child, Command};
 
-use crate::support::{program, soon};
+use crate::support::program;
 
 /// Prints the address of the model, then lives until its input ends.
 const SAYS: &str = r#"echo "$URL $1"; cat >/dev/null"#;

@@ -1,19 +1,15 @@
 //! An agent and a daemon, both played by the test, with the real program between them.
 
 use std::ffi::OsStr;
-use std::future::Future;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
+use ringback_testkit::soon;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-
-/// A wait that is longer than this is a failure.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const CONFIG: &str = r#"{"jsonrpc":"2.0","method":"caller_tools_config","type":"caller_tools_config","params":{"caller_id":"ant","tools":[{"name":"send","description":"Send","inputSchema":{"type":"object","properties":{"n":{"maximum":12345678901234567890}}}}]}}"#;
 
@@ -29,10 +25,6 @@ pub(crate) struct Rig {
 pub(crate) struct Daemon {
     lines: Lines<BufReader<OwnedReadHalf>>,
     writer: OwnedWriteHalf,
-}
-
-pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
 }
 
 pub(crate) fn program() -> &'static OsStr {

@@ -3,10 +3,11 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
+use ringback_testkit::soon;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::support::{CONFIG, Daemon, Rig, command, program, soon};
+use crate::support::{CONFIG, Daemon, Rig, command, program};
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 

@@ -2,11 +2,12 @@
 
 use std::process::Stdio;
 
+use ringback_testkit::soon;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::support::{program, soon};
+use crate::support::program;
 
 const LIST: &str = r#"{"resultType":"complete","tools":[{"name":"ant_send","inputSchema":{"type":"object"}}],"ttlMs":1,"cacheScope":"private"}"#;
 

@@ -1,12 +1,12 @@
 //! `wait`: the process of a container without a command of its own.
 
 use std::process::Stdio;
-use std::time::Duration;
 
+use ringback_testkit::{soon, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 
-use crate::support::{program, soon};
+use crate::support::program;
 
 /// SIGTERM in the mask of handled signals in `/proc`.
 const TERMINATE: u64 = 1 << (15 - 1);
@@ -31,12 +31,7 @@ async fn it_reaps_what_it_inherits_and_ends_when_it_is_told() {
         .spawn()
         .unwrap();
     let pid = child.id().unwrap().cast_signed();
-    soon(async {
-        while !is_settled(pid) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    wait_for("it waits", async || is_settled(pid)).await;
     assert!(child.try_wait().unwrap().is_none(), "it waits although its input has ended");
     kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
     assert_eq!(soon(child.wait()).await.unwrap().code(), Some(0));

@@ -4,7 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::engine;
+use ringback_testkit::{blocking, engine};
+
 use crate::support::{Daemon, file};
 
 /// An image that is removed with its test: all tests share an engine.
@@ -33,22 +34,14 @@ impl Drop for Image {
 
 /// Waits until a command prints a text.
 fn until(daemon: &Daemon, arguments: &[&str], text: &str) {
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    loop {
-        let said = daemon.run(arguments).done();
-        if said.stdout.contains(text) {
-            return;
-        }
-        assert!(std::time::Instant::now() < patience, "{said:?}");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    blocking::wait_for(text, || daemon.run(arguments).done().stdout.contains(text));
 }
 
 /// REQ: "container_start|stop|logs|exec": from the command line, with the program inside waiting in
 /// a container without a command.
 #[test]
 fn a_container_is_started_used_and_stopped() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     let daemon = Daemon::start();
@@ -100,7 +93,7 @@ fn a_container_is_started_used_and_stopped() {
 /// Rule: images come from the configuration; a backend without images refuses them and is named.
 #[test]
 fn images_are_listed_and_refused_without_an_engine() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     let config =

@@ -4,10 +4,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
+use ringback_testkit::engine;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::engine;
 use crate::models::{KEY, provider};
 use crate::support::{Daemon, Run, file, ringback, serve, wait_for};
 

@@ -7,15 +7,11 @@ mod containers;
 mod content;
 mod daemon;
 mod docker;
-#[path = "../../../../tests/docker/engine.rs"]
-mod engine;
 mod mcp;
 mod models;
 mod network;
 mod offer;
 mod protecting;
-#[path = "../../../../tests/rights.rs"]
-mod rights;
 mod run;
 mod sandbox;
 mod secrets;

@@ -8,9 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ringback_testkit::engine;
 use serde_json::{Value, json};
 
-use crate::engine;
 use crate::support::{Daemon, file, wait_for};
 
 /// Runs each message as a script, with a few functions for network access.
@@ -116,7 +116,7 @@ macro_rules! everywhere {
         mod $name {
             #[test]
             fn in_a_box() {
-                if crate::rights::is_root() {
+                if ringback_testkit::is_root() {
                     super::$name(&super::World::in_boxes());
                 }
             }
@@ -321,7 +321,7 @@ fn a_change_holds_at_once_for_an_agent_at_work(world: &World) {
 /// malformed host is refused before anything starts.
 #[test]
 fn the_network_is_an_option_of_session_start_and_of_project_create() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     let (world, server) = (World::in_boxes(), Server::start("127.0.0.2", None));

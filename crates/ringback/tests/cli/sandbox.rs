@@ -41,7 +41,7 @@ fn a_session_is_confined_and_says_so() {
 /// run unconfined, which has to be set explicitly and is shown.
 #[test]
 fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     let (refusing, _config) = daemon(NO_BUBBLEWRAP);
@@ -63,7 +63,7 @@ fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
 /// removed by the next start.
 #[test]
 fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     let mut first = Daemon::start();
@@ -107,7 +107,7 @@ fn the_doctor_looks_at_each_layer() {
         Run::of(command.env(name, value).arg("doctor"))
     };
     let auto = ("RINGBACK_SANDBOX__BACKEND", "auto");
-    if crate::rights::is_root() {
+    if ringback_testkit::is_root() {
         let good = doctor(auto.0, auto.1).done();
         for layer in ["bubblewrap", "namespaces", "a limit on memory", "a filter for system calls"]
         {
@@ -128,7 +128,7 @@ fn the_doctor_looks_at_each_layer() {
 /// Rule: the demonstration works on any machine: without a sandbox it says so, and how to get one.
 #[test]
 fn the_demo_works_without_a_sandbox_and_says_so() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     // As a user without the right to set limits.

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+pub(crate) use ringback_testkit::blocking::until as wait_for;
 use serde_json::Value;
 
-/// Reached only when something is wrong.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a daemon that is no longer needed may take to end.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -217,19 +216,6 @@ pub(crate) fn send(pid: u32, signal: rustix::process::Signal) {
 
 pub(crate) fn ended(child: &mut Child) -> ExitStatus {
     wait_for("the process to end", || child.try_wait().unwrap())
-}
-
-/// Polls until there is a result, for a limited time.
-#[track_caller]
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let started = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(started.elapsed() < PATIENCE, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// Writes a file in a directory.

@@ -11,13 +11,14 @@ use hyper::{Request, Response, StatusCode, body::Incoming};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use ringback_testkit::within;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::support::{Opened, within};
+use crate::support::Opened;
 
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";

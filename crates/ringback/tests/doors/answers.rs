@@ -81,9 +81,9 @@ async fn only_the_first_answer_of_its_own_caller_counts() {
             format!(r#"{{"session_id":"{of}","request_id":"{id}","result":{{"forged":true}}}}"#)
         };
         let (own, another) = (session.id.to_string(), other.id.to_string());
-        let forged = world.call_as(&stranger, "caller_tool_response", &answer(&own)).await;
+        let forged = world.call_text(&stranger, "caller_tool_response", &answer(&own)).await;
         assert!(forged.is_err(), "{door:?}");
-        let forged = world.call_as(&world.who, "caller_tool_response", &answer(&another)).await;
+        let forged = world.call_text(&world.who, "caller_tool_response", &answer(&another)).await;
         assert!(forged.is_err(), "{door:?}");
         world.answer(&caller, &call, r#""result":{"n":1}"#).await.unwrap();
         assert!(world.answer(&caller, &call, r#""result":{"n":2}"#).await.is_err(), "{door:?}");

@@ -1,11 +1,14 @@
 //! The token of a session's URL: what it allows, what it does not, and when it ends.
 
+use std::time::Duration;
+
 use hyper::StatusCode;
-use serde_json::{Value, json};
+use ringback_testkit::{pass, wait_for, within};
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::agent::{Door, Http};
-use crate::support::{Opened, World, opened_of, within};
+use crate::support::{Opened, World, opened_of};
 
 fn at(url: String, token: &str, session: &Opened) -> Http {
     let session = Opened { id: session.id, url, token: token.to_owned() };
@@ -33,9 +36,9 @@ async fn only_its_own_token_opens_a_session() {
     assert_eq!((again.id, &again.url), (session.id, &session.url));
     assert_eq!(status(&session.url, &session.token, &session).await, 401, "it was replaced");
     assert_eq!(status(&again.url, &again.token, &session).await, 200);
-    let strange = format!("{}/mcp/s/gogol_{}", world.address, "a".repeat(32));
+    let strange = format!("http://{}/mcp/s/gogol_{}", world.address(), "a".repeat(32));
     assert_eq!(status(&strange, &again.token, &session).await, 404);
-    let odd = format!("{}/mcp/s/x", world.address);
+    let odd = format!("http://{}/mcp/s/x", world.address());
     assert_eq!(status(&odd, &again.token, &session).await, 404);
     world.stop().await;
 }
@@ -46,13 +49,13 @@ async fn only_its_own_token_opens_a_session() {
 async fn its_token_opens_nothing_else() {
     let world = World::start().await;
     let session = world.open("[]").await;
-    let daemon = format!("{}/mcp", world.address);
+    let daemon = format!("http://{}/mcp", world.address());
     assert_eq!(status(&daemon, &session.token, &session).await, 401);
     assert!(world.broker.authenticate(&session.token).is_err(), "the one check of every edge");
     assert!(world.broker.authenticate_in(session.id, &session.token).is_err());
     let (_, stranger) = world.token("admin").await;
     let again = json!({ "session_id": session.id.to_string() }).to_string();
-    let refused = world.call_as(&stranger, "session_open", &again).await.unwrap_err();
+    let refused = world.call_text(&stranger, "session_open", &again).await.unwrap_err();
     assert_eq!(refused.code, "not_found", "only the caller of a session may hand it on");
     world.stop().await;
 }
@@ -96,7 +99,7 @@ async fn the_first_message_of_a_session_gives_its_url_and_token() {
     assert!(!events.contains(&session.token) && !audit.contains(&session.token));
     let (_, stranger) = world.token("admin").await;
     let message = json!({ "session_id": session.id.to_string(), "message": "more" }).to_string();
-    let told = world.call_as(&stranger, "session_message", &message).await.unwrap();
+    let told = world.call_text(&stranger, "session_message", &message).await.unwrap();
     assert_eq!((told.get("url"), told.get("token")), (None, None), "only its caller");
     world.stop().await;
 }
@@ -105,23 +108,19 @@ async fn the_first_message_of_a_session_gives_its_url_and_token() {
 #[tokio::test]
 async fn an_opened_session_ends_when_nobody_uses_it() {
     let world = World::start().await;
-    let opened = world.call("session_open", json!({ "ttl_ms": 300 })).await.unwrap();
+    let opened = world.call("session_open", json!({ "ttl_ms": 60_000 })).await.unwrap();
     let session = opened_of(&opened);
-    within("it ends on its own", async {
-        let get = json!({ "session_id": session.id.to_string() });
-        loop {
-            let asked: Value = world.call("session_get", get.clone()).await.unwrap();
-            if asked["status"] == "ended" {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+    assert_eq!(status(&session.url, &session.token, &session).await, 200);
+    pass(Duration::from_secs(60)).await;
+    let get = json!({ "session_id": session.id.to_string() });
+    wait_for("it ends on its own", async || {
+        world.call("session_get", get.clone()).await.unwrap()["status"] == "ended"
     })
     .await;
     assert_eq!(status(&session.url, &session.token, &session).await, 404);
     let (_, writer) = world.token("write").await;
     let longer = json!({ "ttl_ms": 10_000_000_000_u64 }).to_string();
-    let refused = world.call_as(&writer, "session_open", &longer).await.unwrap_err();
+    let refused = world.call_text(&writer, "session_open", &longer).await.unwrap_err();
     assert_eq!(refused.code, "permission_denied");
     world.stop().await;
 }

@@ -1,6 +1,9 @@
 //! Callers' tools as an agent sees and calls them.
 
+use std::time::Duration;
+
 use ringback_broker::ToParty;
+use ringback_testkit::pass;
 use serde_json::{Value, json};
 
 use crate::agent::Door;
@@ -72,11 +75,12 @@ async fn a_call_reaches_the_caller_and_its_result_the_agent() {
 async fn a_call_ends_at_its_deadline_and_a_late_answer_is_refused() {
     let world = World::start().await;
     for door in Door::ALL {
-        let session = world.open(r#"[{"name":"x","timeoutMs":200}]"#).await;
+        let session = world.open(r#"[{"name":"x","timeoutMs":20000}]"#).await;
         let mut caller = world.caller(session.id);
         let mut agent = world.agent(door, &session).await;
         agent.ask(1, "ant_x", "{}").await;
         let call = caller.next_call().await;
+        pass(Duration::from_secs(20)).await;
         assert_eq!(failed(&agent.answer(1).await), "timeout may_have_run", "{door:?}");
         let late = world.answer(&caller, &call, r#""result":1"#).await.unwrap_err();
         assert_eq!(late.code, "not_found");

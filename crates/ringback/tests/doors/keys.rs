@@ -2,11 +2,12 @@
 
 use ringback_broker::{LineName, LineOffer, ToolOffer};
 use ringback_proto::any::{Any, Format};
+use ringback_testkit::within;
 use serde_json::json;
 
 use crate::agent::{Agent, Door};
 use crate::callers::failed;
-use crate::support::{World, within};
+use crate::support::World;
 
 /// REQ: seed 002 "Scope table": a key discovers and calls what its scope has, and nothing else.
 #[tokio::test]

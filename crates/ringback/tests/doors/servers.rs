@@ -3,11 +3,12 @@
 
 use ringback_broker::ToParty;
 use ringback_proto::ids::SessionId;
+use ringback_testkit::within;
 use serde_json::{Value, json};
 
 use crate::agent::Door;
 use crate::callers::failed;
-use crate::support::{Opened, World, opened_of, within};
+use crate::support::{Opened, World, opened_of};
 
 /// Starts the program inside of a session, and writes its process id to the workspace.
 fn server(world: &World, behind: &Opened) -> Value {
@@ -110,7 +111,7 @@ async fn only_an_administrator_names_a_server() {
     let context = json!({ "caller_id": "srv", "caller_server": server(&world, &behind) });
     let (_, writer) = world.token("write").await;
     let open = json!({ "context": context }).to_string();
-    let denied = world.call_as(&writer, "session_open", &open).await.unwrap_err();
+    let denied = world.call_text(&writer, "session_open", &open).await.unwrap_err();
     assert_eq!(denied.code, "permission_denied");
     let n_before = world.broker.under_way().n_sessions;
     for (server, said) in [

@@ -4,14 +4,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+use ringback_testkit::engine;
 use tempfile::TempDir;
 
-use crate::engine;
-
-/// How long a condition may take to come true.
-const PATIENCE: Duration = Duration::from_secs(40);
 /// The unprivileged user, and its group.
 const NOBODY: u32 = 65534;
 
@@ -58,7 +54,7 @@ macro_rules! everywhere {
 
             #[test]
             fn as_a_user_without_rights() {
-                if crate::rights::is_root() {
+                if ringback_testkit::is_root() {
                     super::$name(&Bench::new(User::Nobody));
                 }
             }
@@ -70,7 +66,7 @@ macro_rules! everywhere {
 
             #[test]
             fn in_a_container_of_a_user_without_rights() {
-                if crate::rights::is_root() {
+                if ringback_testkit::is_root() {
                     Bench::docker(User::Nobody).as_ref().map(super::$name);
                 }
             }
@@ -78,6 +74,28 @@ macro_rules! everywhere {
     };
 }
 pub(crate) use everywhere;
+
+/// Runs the same test in every kind of sandbox, as this user: for tests that start sandboxes in
+/// their own process.
+macro_rules! as_this_user {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        mod $name {
+            use crate::bench::{Bench, User};
+
+            #[test]
+            fn by_bubblewrap() {
+                super::$name(&Bench::new(User::Me));
+            }
+
+            #[test]
+            fn in_a_container() {
+                Bench::docker(User::Me).as_ref().map(super::$name);
+            }
+        }
+    };
+}
+pub(crate) use as_this_user;
 
 /// Runs the same test in every kind of sandbox, with limits that bubblewrap can enforce only with
 /// privileges. Without them a limit is refused, which another test covers.
@@ -89,7 +107,7 @@ macro_rules! with_limits {
 
             #[test]
             fn by_bubblewrap() {
-                if crate::rights::is_root() {
+                if ringback_testkit::is_root() {
                     super::$name(&Bench::new(User::Me));
                 }
             }
@@ -101,6 +119,7 @@ macro_rules! with_limits {
         }
     };
 }
+pub(crate) use ringback_testkit::blocking::wait_for;
 pub(crate) use with_limits;
 
 impl Bench {
@@ -232,16 +251,6 @@ impl Ran {
     #[track_caller]
     pub(crate) fn says(&self, expected: &str) {
         assert_eq!((self.code, self.out.trim()), (Some(0), expected), "{self:?}");
-    }
-}
-
-/// Waits until a condition is true.
-#[track_caller]
-pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < until, "it never came true that {what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use ringback_sandbox::{
     BuildError, BuildNetwork, BuildSpec, Confined, ExecEnd, ExecError, ExecSpec, Sandbox,
 };
+use ringback_testkit::engine;
 use tokio::sync::mpsc;
 
 use crate::bench::{Bench, User, marker, sleepers, wait_for};
-use crate::engine;
 use crate::many::{sandbox, spec};
 
 fn command(script: &str) -> ExecSpec {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::bench::{Backend, Bench, User, everywhere, marker, mentioning, sleepers, wait_for};
+use crate::bench::{
+    Backend, Bench, User, as_this_user, everywhere, marker, mentioning, sleepers, wait_for,
+};
 
 /// Starts sleepers in every way that has ever outlived a parent.
 fn stubborn(part: u32) -> String {
@@ -72,7 +74,7 @@ fn nothing_survives_a_kill_of_the_parent(bench: &Bench) {
 /// sandboxes are ended by the next start.
 #[test]
 fn a_kill_while_boxes_start_leaves_nothing_after_the_next_start() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     let bench = Bench::new(User::Me);
@@ -116,7 +118,7 @@ fn a_kill_while_containers_start_leaves_nothing_after_the_next_start() {
 /// Rule: cgroups of a killed daemon are removed at the next start.
 #[test]
 fn groups_of_a_killed_parent_are_removed_by_the_next_start() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     let bench = Bench::new(User::Me);
@@ -137,7 +139,7 @@ fn groups_of_a_killed_parent_are_removed_by_the_next_start() {
 /// Rule: a process that a killed daemon left in a cgroup is ended at the next start.
 #[test]
 fn a_process_that_was_left_in_a_group_is_ended_by_the_next_start() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     let bench = Bench::new(User::Me);
@@ -171,14 +173,11 @@ fn a_program_that_is_asked_to_end_can_tidy_up(bench: &Bench) {
     assert_eq!(String::from_utf8_lossy(&ended.stdout), "tidy\n");
 }
 
-everywhere! {
+as_this_user! {
     /// Rule: a sandbox lives as long as its guard, not as long as the thread that started it.
     a_box_outlives_the_thread_that_asked_for_it
 }
 fn a_box_outlives_the_thread_that_asked_for_it(bench: &Bench) {
-    if bench.user == User::Nobody {
-        return;
-    }
     let sandbox = crate::many::sandbox(bench);
     let spec = crate::many::spec(bench, "sleep 1000");
     let (confined, runtime) = std::thread::spawn(move || {

@@ -166,7 +166,7 @@ everywhere! {
     a_crash_starts_no_program_outside
 }
 fn a_crash_starts_no_program_outside(bench: &Bench) {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     let handled = Handled::start(&bench.path("handler"));
@@ -224,7 +224,7 @@ impl Drop for Handled {
 #[test]
 fn a_box_has_a_part_of_the_watches_of_its_user() {
     let benches =
-        [Some(Bench::new(User::Me)), crate::rights::is_root().then(|| Bench::new(User::Nobody))];
+        [Some(Bench::new(User::Me)), ringback_testkit::is_root().then(|| Bench::new(User::Nobody))];
     for bench in benches.into_iter().flatten() {
         let script = "
 import ctypes

@@ -6,13 +6,9 @@ mod bench;
 mod calls;
 mod docker;
 mod ending;
-#[path = "../../../../tests/docker/engine.rs"]
-mod engine;
 mod limits;
 mod many;
 mod network;
 mod reading;
 mod refusing;
-#[path = "../../../../tests/rights.rs"]
-mod rights;
 mod watches;

@@ -8,6 +8,7 @@ use ringback_sandbox::{
     BackendChoice, Confined, DockerSettings, Limits, Network, ReadOnly, Sandbox, SandboxSettings,
     SandboxSpec, Workspace,
 };
+use ringback_testkit::engine;
 use rustix::process::{Pid, test_kill_process};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
@@ -15,7 +16,6 @@ use tokio::task::JoinSet;
 use crate::bench::{
     Backend, Bench, User, groups, marker, mentioning, sleepers, system, wait_for, with_limits,
 };
-use crate::engine;
 
 /// Concurrent sandboxes.
 const N_BOXES: usize = 50;

@@ -15,7 +15,7 @@ use crate::many::{sandbox, settings, spec};
 /// Rule: a limit that cannot be enforced is refused by name, and nothing runs.
 #[test]
 fn a_limit_that_cannot_be_kept_is_refused_by_name() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     // Unprivileged, and in no cgroup that it could write.
@@ -260,7 +260,9 @@ async fn without_an_engine_nothing_runs() {
 /// Rule: a user who may not use the engine gets an error that says so, and how to get access.
 #[test]
 fn without_permission_nothing_runs() {
-    let (Some(bench), true) = (Bench::docker(User::Me), crate::rights::is_root()) else { return };
+    let (Some(bench), true) = (Bench::docker(User::Me), ringback_testkit::is_root()) else {
+        return;
+    };
     let inner = bench.command(&[], &["/bin/true"]);
     // The user nobody, without further groups.
     let mut command = std::process::Command::new("setpriv");

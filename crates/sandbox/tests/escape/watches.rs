@@ -58,7 +58,7 @@ impl Drop for Few {
 /// on, and new connections are accepted.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_uses_up_the_watches_is_ended_and_nobody_else() {
-    if !crate::rights::is_root() {
+    if !ringback_testkit::is_root() {
         return;
     }
     for bench in [Some(Bench::new(User::Me)), Bench::docker(User::Me)].into_iter().flatten() {

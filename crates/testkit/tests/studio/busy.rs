@@ -78,7 +78,7 @@ async fn calls_are_answered_while_every_core_renders() {
         following.spawn(follow(daemon.admin().await, request.clone(), Arc::clone(&renders)));
     }
     let is_busy = async || renders.n_heard.load(Ordering::Relaxed) >= n_cores;
-    wait_for("every core renders", LIMIT, is_busy).await;
+    wait_for("every core renders", is_busy).await;
     for _ in 0..CALLS {
         within("a ping", client.call::<Ping>(PingRequest {})).await.unwrap();
         let check = AbcValidateRequest { abc: TUNE.to_owned() };

@@ -1,7 +1,6 @@
 //! Every music tool over HOOT01, MCP and plain HTTP.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -10,72 +9,44 @@ use hyper::{Request, Response};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use metrics_exporter_prometheus::PrometheusBuilder;
 use ringback_client::Client;
-use ringback_edge_http::{ClientToolSettings, Door, HttpEdge, ReadyFlag, Status};
-use ringback_edge_mcp::McpEdge;
+use ringback_edge_http::ClientToolSettings;
 use ringback_music_services::Service;
 use ringback_proto::frame::{Body, Command, Frame};
 use ringback_proto::ids::RequestId;
 use ringback_proto::tool::TOOLS;
-use ringback_service::{HttpConfig, HttpListener};
-use ringback_testkit::{Daemon, LIMIT, wait_for, within};
+use ringback_testkit::{Setup, World, wait_for, within};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use crate::model_service::ModelService;
 use crate::support::*;
 
-/// The HTTP and MCP faces of a daemon, and a client of both.
+/// Adds HTTP and MCP.
+fn with_faces(setup: Setup) -> Setup {
+    let keepalive = Duration::from_secs(20);
+    let setup = setup.http(ClientToolSettings { keepalive, timeout_ms_max: 60_000 });
+    let setup = setup.mcp(ringback_edge_mcp::Config::default());
+    setup.listener(|http| http.max_body_bytes = 64 << 20)
+}
+
+/// A client of the HTTP and MCP faces of a daemon.
 struct Faces {
     http: HttpClient<HttpConnector, Full<Bytes>>,
     address: String,
     token: String,
     session: Option<String>,
-    stop: CancellationToken,
-    serving: JoinSet<()>,
 }
 
 impl Faces {
-    async fn start(daemon: &Daemon) -> Self {
-        let listen = "127.0.0.1:0".parse().unwrap();
-        let config = HttpConfig { listen, max_body_bytes: 64 << 20, ..HttpConfig::default() };
-        let listener = HttpListener::bind(config).await.unwrap();
-        let address = listener.local_addr().to_string();
-        let stop = CancellationToken::new();
-        let ready = ReadyFlag::new();
-        ready.set_ready();
-        let broker = daemon.broker().clone();
-        let mcp = McpEdge::new(ringback_edge_mcp::Config::default(), broker.clone());
-        let metrics = PrometheusBuilder::new().build_recorder().handle();
-        let readiness = Arc::new(ready);
-        let edge = HttpEdge {
-            broker,
-            door: Door::Token,
-            status: Status { version: "test", started: Instant::now(), readiness, metrics },
-            client_tools: ClientToolSettings {
-                keepalive: std::time::Duration::from_secs(20),
-                timeout_ms_max: 60_000,
-            },
-            stopping: stop.clone(),
+    async fn of(daemon: &World) -> Self {
+        let mut faces = Self {
+            http: HttpClient::builder(TokioExecutor::new()).build(HttpConnector::new()),
+            address: daemon.address().to_string(),
+            token: daemon.admin_token().expose().to_owned(),
+            session: None,
         };
-        let mut serving = JoinSet::new();
-        let router = edge.router().merge(mcp.router());
-        serving.spawn(mcp.serve(stop.clone()));
-        serving.spawn(listener.serve(router, stop.clone()));
-        let http = HttpClient::builder(TokioExecutor::new()).build(HttpConnector::new());
-        let token = daemon.admin_token().expose().to_owned();
-        let mut faces = Self { http, address, token, session: None, stop, serving };
         faces.shake_hands().await;
         faces
-    }
-
-    async fn stop(mut self) {
-        self.stop.cancel();
-        while let Some(ended) = within("the end of the faces", self.serving.join_next()).await {
-            ended.unwrap();
-        }
     }
 
     async fn post(&self, path: &str, accept: &str, body: &Value) -> Response<Incoming> {
@@ -198,11 +169,12 @@ fn no_music_tool_is_left_out() {
 async fn every_music_tool_is_called_over_hoot01_mcp_and_http() {
     let sound = json!({"audio_base64": base64(&clicks(1))});
     let service = ModelService::answering(200, sound).await;
-    let daemon = Daemon::start_with(service.options(&[Service::Musicgen, Service::Yue])).await;
+    let setup = service.setup(&[Service::Musicgen, Service::Yue]);
+    let daemon = with_faces(setup).start().await;
     let client = daemon.admin().await;
     let midi = store(&client, midi(), "audio/midi").await.to_string();
     let sound = store(&client, clicks(4), "audio/wav").await.to_string();
-    let faces = Faces::start(&daemon).await;
+    let faces = Faces::of(&daemon).await;
     for (tool, arguments, answer) in calls(&midi, &sound) {
         assert_eq!(by_hoot(&client, tool, &arguments).await["type"], answer, "{tool} over HOOT01");
         assert_eq!(faces.by_mcp(tool, &arguments).await["type"], answer, "{tool} over MCP");
@@ -218,17 +190,17 @@ async fn every_music_tool_is_called_over_hoot01_mcp_and_http() {
             assert_eq!(status["result"]["type"], "artifacts_created", "{status}");
         }
     }
-    faces.stop().await;
+    drop(faces);
     daemon.stop().await;
 }
 
 /// REQ: a caller over HTTP that streams a render gets progress and its sound, then the artifact.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_render_streams_over_http() {
-    let daemon = with_music().await;
+    let daemon = with_faces(music_setup()).start().await;
     let client = daemon.admin().await;
     let midi = store(&client, midi(), "audio/midi").await.to_string();
-    let faces = Faces::start(&daemon).await;
+    let faces = Faces::of(&daemon).await;
     let path = "/v1/tools/midi_to_wav/call";
     let arguments = json!({"input_hash": midi});
     let told = text(faces.post(path, "text/event-stream", &arguments).await).await;
@@ -238,16 +210,16 @@ async fn a_render_streams_over_http() {
     for part in ["\"partial_audio\"", "\"progress\"", "\"artifacts_created\""] {
         assert!(told.contains(part), "no {part}");
     }
-    faces.stop().await;
+    drop(faces);
     daemon.stop().await;
 }
 
 /// REQ: a long job is followed over MCP by its progress, and cancelled in the middle.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_render_is_followed_and_cancelled_over_mcp() {
-    let daemon = with_music().await;
+    let daemon = with_faces(music_setup()).start().await;
     let long = TUNE.replace("Q:1/4=120", "Q:1/4=2");
-    let faces = Faces::start(&daemon).await;
+    let faces = Faces::of(&daemon).await;
     let made = faces.by_mcp("abc_to_midi", &json!({"abc": long})).await;
     let arguments = json!({"input_hash": made["content_hash"]});
     let meta = json!({"progressToken": "p"});
@@ -265,10 +237,10 @@ async fn a_render_is_followed_and_cancelled_over_mcp() {
     assert_eq!(faces.rpc(&cancel).await.status(), 202);
     // The stream ends when the work does.
     within("the end", answered.into_body().collect()).await.unwrap();
-    wait_for("nothing is under way", LIMIT, async || daemon.broker().under_way().n_jobs == 0).await;
+    wait_for("nothing is under way", async || daemon.broker.under_way().n_jobs == 0).await;
     let jobs = faces.by_mcp("job_list", &json!({})).await;
     let render = jobs["jobs"].as_array().unwrap().iter().find(|job| job["source"] == "midi_to_wav");
     assert_eq!(render.unwrap()["status"], "cancelled", "{jobs}");
-    faces.stop().await;
+    drop(faces);
     daemon.stop().await;
 }

@@ -11,7 +11,7 @@ use axum::routing::post;
 use bytes::Bytes;
 use ringback_music_services::{Endpoint, Service, Settings};
 use ringback_studio_tools::{Settings as StudioSettings, Studio};
-use ringback_testkit::Options;
+use ringback_testkit::Setup;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -67,10 +67,10 @@ impl ModelService {
         Self { endpoint, seen, traces, asked, _serving: serving }
     }
 
-    /// Returns options for a daemon that uses this service for everything named.
-    pub(crate) fn options(&self, services: &[Service]) -> Options {
+    /// Returns the setup of a daemon that uses this service for everything named.
+    pub(crate) fn setup(&self, services: &[Service]) -> Setup {
         let studio = Arc::new(Studio::new(self.settings(services)));
-        Options { studio, ..Options::default() }
+        Setup::new().hoot().config(|config| config.studio = studio)
     }
 
     /// Returns settings of the music tools that use this service for everything named.

@@ -14,7 +14,7 @@ use ringback_proto::value::Value;
 use ringback_proto::{Certainty, ErrorKind};
 use ringback_studio::smf::Sequence;
 use ringback_studio_tools::{Settings, Studio};
-use ringback_testkit::{Daemon, Options, within};
+use ringback_testkit::{Setup, within};
 use serde_json::json;
 
 use crate::model_service::ModelService;
@@ -155,7 +155,7 @@ async fn a_service_makes_notes() {
     let variation = json!({"midi_base64": base64(&midi()), "num_tokens": 9});
     let answer = json!({"variations": [variation.clone(), variation]});
     let service = ModelService::answering(200, answer).await;
-    let daemon = Daemon::start_with(service.options(&[Service::Orpheus])).await;
+    let daemon = service.setup(&[Service::Orpheus]).start().await;
     let client = daemon.admin().await;
     let made = within("it", client.call::<OrpheusGenerate>(generate(7))).await.unwrap();
     assert_eq!(made.backend, "service: orpheus");
@@ -205,7 +205,7 @@ fn song() -> YueGenerateRequest {
 async fn a_service_makes_sound() {
     let answer = json!({"audio_base64": base64(&clicks(2)), "sample_rate": 22_050});
     let service = ModelService::answering(200, answer).await;
-    let daemon = Daemon::start_with(service.options(&[Service::Musicgen, Service::Yue])).await;
+    let daemon = service.setup(&[Service::Musicgen, Service::Yue]).start().await;
     let client = daemon.admin().await;
     let prompt = Some("a clock".to_owned());
     let request = MusicgenGenerateRequest { prompt, ..Default::default() };
@@ -233,16 +233,16 @@ async fn what_a_service_does_wrong_is_typed() {
         (200, bad_sound, ErrorKind::ToolFailed, Certainty::Ran),
     ] {
         let service = ModelService::answering(status, answer).await;
-        let daemon = Daemon::start_with(service.options(&[Service::Yue])).await;
+        let daemon = service.setup(&[Service::Yue]).start().await;
         let client = daemon.admin().await;
         let error = within("it", client.call::<YueGenerate>(song())).await.unwrap_err();
         assert_eq!((error.kind(), error.certainty()), (kind, certainty), "{error}");
         daemon.stop().await;
     }
     let gone = ModelService::silent().await;
-    let options = gone.options(&[Service::Yue]);
+    let setup = gone.setup(&[Service::Yue]);
     drop(gone);
-    let daemon = Daemon::start_with(options).await;
+    let daemon = setup.start().await;
     let client = daemon.admin().await;
     let error = within("it", client.call::<YueGenerate>(song())).await.unwrap_err();
     assert_eq!((error.kind(), error.certainty()), (ErrorKind::Gone, Certainty::NotStarted));
@@ -253,7 +253,7 @@ async fn what_a_service_does_wrong_is_typed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn work_of_a_service_is_followed_and_cancelled_in_the_middle() {
     let service = ModelService::silent().await;
-    let daemon = Daemon::start_with(service.options(&[Service::Yue])).await;
+    let daemon = service.setup(&[Service::Yue]).start().await;
     let client = daemon.admin().await;
     let mut stream = client.stream::<YueGenerate>(song()).unwrap();
     let mut job = None;
@@ -286,7 +286,7 @@ async fn services_analyse_sound() {
         "embeddings": [0.5, 0.25], "genre": {"top_label": "clock", "top_score": 0.75},
     });
     let service = ModelService::answering(200, answer).await;
-    let daemon = Daemon::start_with(service.options(&[Service::Clap, Service::Beatthis])).await;
+    let daemon = service.setup(&[Service::Clap, Service::Beatthis]).start().await;
     let client = daemon.admin().await;
     let hash = store(&client, clicks(2), "audio/wav").await;
     let request =
@@ -319,7 +319,7 @@ async fn a_service_learns_the_trace() {
     let traceparent = |_: &_| Some(TRACE.to_owned());
     let settings = Settings { traceparent, ..service.settings(&[Service::Yue]) };
     let studio = Arc::new(Studio::new(settings));
-    let daemon = Daemon::start_with(Options { studio, ..Options::default() }).await;
+    let daemon = Setup::new().hoot().config(|config| config.studio = studio).start().await;
     let client = daemon.admin().await;
     within("it", client.call::<YueGenerate>(song())).await.unwrap_err();
     assert_eq!(*service.traces.lock().unwrap(), [TRACE]);

@@ -10,16 +10,21 @@ use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
 use ringback_studio::render::{WavFormat, WavSink};
 use ringback_studio_tools::{Settings, Studio};
-use ringback_testkit::{Daemon, Options, within};
+use ringback_testkit::{Setup, World, within};
 
 /// A tune of two lines.
 pub(crate) const TUNE: &str = "X:1\nT:Reel\nM:4/4\nL:1/8\nQ:1/4=120\nK:D\n\
     |:FAdA BAdA|FAdA BAFE|FAdA BAdB|AFEF D4:|\n";
 
-/// Starts a daemon with the music tools.
-pub(crate) async fn with_music() -> Daemon {
+/// A daemon with the music tools.
+pub(crate) fn music_setup() -> Setup {
     let studio = Arc::new(Studio::new(Settings::default()));
-    Daemon::start_with(Options { studio, ..Options::default() }).await
+    Setup::new().hoot().config(|config| config.studio = studio)
+}
+
+/// Starts a daemon with the music tools.
+pub(crate) async fn with_music() -> World {
+    music_setup().start().await
 }
 
 /// The tune as a MIDI file.

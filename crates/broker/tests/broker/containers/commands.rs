@@ -1,13 +1,16 @@
 //! Commands: in a container, and in sandboxes of their own.
 
+use std::time::Duration;
+
 use ringback_proto::envelope::ResponseEnvelope;
 use ringback_proto::request::{
     AckResponse, ContainerExecRequest, JobCancelRequest, JobCancelledResponse,
     ProjectDeleteRequest, WorkspaceDeleteRequest,
 };
+use ringback_testkit::{pass, wait_for};
 
 use super::on_each_backend;
-use super::place::{Place, executes, n_running, unique_seconds, until};
+use super::place::{Place, executes, n_running, unique_seconds};
 use crate::common::{call as plain, reply};
 use crate::sessions::{call, refused};
 
@@ -80,13 +83,21 @@ async fn what_is_kept_of_its_output_has_a_limit(place: Place) {
 async fn a_command_that_takes_too_long_is_ended(place: Place) {
     let project = ready(&place).await;
     let seconds = unique_seconds();
+    // An engine has a thread and a clock of its own.
+    let limit = Duration::from_millis(if place.is_docker() { 1500 } else { 20_000 });
     let long = ContainerExecRequest {
-        timeout_ms: Some(1500),
+        timeout_ms: u64::try_from(limit.as_millis()).ok(),
         ..executes(project, &format!("echo started > started; sleep {seconds}"))
     };
-    let error = place.exec(long).await.unwrap_err();
+    let (ended, ()) = tokio::join!(place.exec(long), async {
+        wait_for("it runs", async || n_running(&["sleep", &seconds]) == 1).await;
+        if !place.is_docker() {
+            pass(limit).await;
+        }
+    });
+    let error = ended.unwrap_err();
     assert_eq!(error.code, "timeout", "{error:?}");
-    until(async || (n_running(&["sleep", &seconds]) == 0).then_some(())).await;
+    wait_for("it is gone", async || n_running(&["sleep", &seconds]) == 0).await;
     assert_eq!(place.says(project, "cat started").await, "started\n", "it had started");
 }
 
@@ -99,10 +110,10 @@ async fn a_command_that_is_cancelled_is_ended(place: Place) {
     else {
         panic!("not a job");
     };
-    until(async || (n_running(&["sleep", &seconds]) == 1).then_some(())).await;
+    wait_for("it runs", async || n_running(&["sleep", &seconds]) == 1).await;
     let _: JobCancelledResponse =
         call(&place.fixture, &place.who, JobCancelRequest { job_id }).await;
-    until(async || (n_running(&["sleep", &seconds]) == 0).then_some(())).await;
+    wait_for("it is gone", async || n_running(&["sleep", &seconds]) == 0).await;
 }
 
 async fn a_command_of_a_workspace_has_a_box_of_its_own(place: Place) {
@@ -118,7 +129,7 @@ async fn a_command_of_a_workspace_has_a_box_of_its_own(place: Place) {
     let read = place.exec(in_workspace("cat /workspace/whose")).await.unwrap();
     assert_eq!(read.stdout, "workspace\n");
     assert_eq!(place.says(project, "cat whose").await, "container\n");
-    let host = place.fixture.dir.path().join("data/workspaces").join(workspace.to_string());
+    let host = place.fixture.dir().join("data/workspaces").join(workspace.to_string());
     assert_eq!(std::fs::read_to_string(host.join("whose")).unwrap(), "workspace\n");
 
     let other = place.project().await;
@@ -132,7 +143,7 @@ async fn a_command_of_a_workspace_has_a_box_of_its_own(place: Place) {
     let long = in_workspace(&format!("exec sleep {seconds}"));
     let running = reply(&place.fixture.broker, plain(&place.who, long)).await;
     let ResponseEnvelope::JobStarted { job_id, .. } = running else { panic!("{running:?}") };
-    until(async || (n_running(&["sleep", &seconds]) == 1).then_some(())).await;
+    wait_for("it runs", async || n_running(&["sleep", &seconds]) == 1).await;
     let delete = WorkspaceDeleteRequest { project_id: project, workspace_id: workspace };
     assert_eq!(refused(&place.fixture, &place.who, delete).await.0, "conflict");
     let _: JobCancelledResponse =
@@ -160,9 +171,9 @@ async fn deleting_a_project_ends_its_commands(place: Place) {
     let long = executes(project, &format!("exec sleep {seconds}"));
     let running = reply(&place.fixture.broker, plain(&place.who, long)).await;
     assert!(matches!(running, ResponseEnvelope::JobStarted { .. }), "{running:?}");
-    until(async || (n_running(&["sleep", &seconds]) == 1).then_some(())).await;
+    wait_for("it runs", async || n_running(&["sleep", &seconds]) == 1).await;
     let delete = ProjectDeleteRequest { project_id: project };
     drop(call::<AckResponse>(&place.fixture, &place.who, delete).await);
-    until(async || (n_running(&["sleep", &seconds]) == 0).then_some(())).await;
+    wait_for("it is gone", async || n_running(&["sleep", &seconds]) == 0).await;
     assert!(!place.has_dir(project));
 }

@@ -13,11 +13,11 @@ use ringback_proto::request::{
 };
 use ringback_proto::{ResponseEnvelope, StreamChunk};
 use ringback_sandbox::{BackendChoice, BuildNetwork};
+use ringback_testkit::{engine, wait_for};
 
-use super::place::{Place, executes, n_running, runs, unique_seconds, until};
+use super::place::{Place, executes, n_running, runs, unique_seconds};
 use crate::common::{call as plain, reply};
 use crate::confined::SHELL;
-use crate::engine;
 use crate::sessions::{
     call, is_idle, named, refused, said, say, to_project, token, until as until_said,
 };
@@ -184,11 +184,11 @@ async fn a_second_build_is_busy_and_a_cancelled_one_ends() {
     let Some(place) = image.place().await else { return };
     let first = reply(&place.fixture.broker, plain(&place.who, image.rebuild())).await;
     let ResponseEnvelope::JobStarted { job_id, .. } = first else { panic!("{first:?}") };
-    until(async || (n_running(&["sleep", &seconds]) == 1).then_some(())).await;
+    wait_for("it runs", async || n_running(&["sleep", &seconds]) == 1).await;
     assert_eq!(refused(&place.fixture, &place.who, image.rebuild()).await.0, "busy");
     let _: JobCancelledResponse =
         call(&place.fixture, &place.who, JobCancelRequest { job_id }).await;
-    until(async || (n_running(&["sleep", &seconds]) == 0).then_some(())).await;
+    wait_for("it is gone", async || n_running(&["sleep", &seconds]) == 0).await;
     let made: ProjectResponse =
         call(&place.fixture, &place.who, with_image(image.name.as_str())).await;
     let start = runs(made.project_id, "true");

@@ -7,11 +7,11 @@ use ringback_proto::request::{
     ContainerStatus, ProjectDeleteRequest,
 };
 use ringback_sandbox::BackendChoice;
+use ringback_testkit::{engine, until, wait_for};
 
 use super::on_each_backend;
-use super::place::{Place, executes, n_running, runs, unique_seconds, until};
+use super::place::{Place, executes, n_running, runs, unique_seconds};
 use crate::common::result;
-use crate::engine;
 use crate::sessions::{call, refused};
 
 on_each_backend! {
@@ -41,7 +41,7 @@ async fn a_container_runs_until_it_is_stopped(place: Place) {
     let backend = if place.is_docker() { "docker" } else { "bubblewrap" };
     assert_eq!((started.status, started.backend.as_str()), (ContainerStatus::Running, backend));
     assert_eq!(started.image.as_deref(), place.is_docker().then_some(engine::IMAGE));
-    let logs = until(async || {
+    let logs = until("it says so", async || {
         let logs = place.logs(project).await;
         (logs.text.contains("one\n") && logs.text.contains("two\n")).then_some(logs)
     })
@@ -88,7 +88,7 @@ async fn a_container_without_a_command_waits(place: Place) {
 async fn a_program_that_ends_is_told(place: Place) {
     let project = place.project().await;
     place.start(project, "echo last words; exit 3").await;
-    let ended = until(async || {
+    let ended = until("it says so", async || {
         let container = place.shown(project).await.container?;
         (container.status == ContainerStatus::Stopped).then_some(container)
     })
@@ -121,7 +121,7 @@ async fn a_container_ends_with_the_daemon(place: Place) {
     let seconds = unique_seconds();
     place.start(project, &format!("echo up; exec sleep {seconds}")).await;
     place.until_it_wrote(project, "up").await;
-    until(async || (n_running(&["sleep", &seconds]) == 1).then_some(())).await;
+    wait_for("it runs", async || n_running(&["sleep", &seconds]) == 1).await;
     place.fixture.broker.stop(Duration::from_secs(5)).await;
     assert_eq!(n_running(&["sleep", &seconds]), 0);
     assert_eq!(n_left(&place), 0);
@@ -134,7 +134,7 @@ async fn what_will_not_end_is_killed(place: Place) {
         format!("trap '' TERM; setsid sleep {seconds} & echo up; while :; do sleep 0.05; done");
     place.start(project, &script).await;
     place.until_it_wrote(project, "up").await;
-    until(async || (n_running(&["sleep", &seconds]) == 1).then_some(())).await;
+    wait_for("it runs", async || n_running(&["sleep", &seconds]) == 1).await;
     let stopped = place.stop(project).await;
     assert_eq!(stopped.exit_code, Some(137), "{stopped:?}");
     assert_eq!(n_running(&["sleep", &seconds]), 0);
@@ -142,7 +142,7 @@ async fn what_will_not_end_is_killed(place: Place) {
 
 async fn a_container_is_confined(place: Place) {
     let project = place.project().await;
-    let dir = place.fixture.dir.path().display().to_string();
+    let dir = place.fixture.dir().display().to_string();
     let script = format!(
         "ls -d {dir} {dir}/data /mcp/relay.sock 2>/dev/null; cat /proc/net/dev | grep -v 'lo:\\||' ; \
          env | sort; touch /made 2>/dev/null && echo writes; echo end; sleep 1000"
@@ -169,7 +169,7 @@ async fn what_is_kept_of_its_output_has_a_limit(place: Place) {
 
 /// Returns what the sandbox has left behind: sandboxes that were not cleaned up.
 fn n_left(place: &Place) -> usize {
-    let state = place.fixture.dir.path().join("data/sandbox");
+    let state = place.fixture.dir().join("data/sandbox");
     if place.is_docker() {
         return engine::containers(&state).len();
     }
@@ -241,7 +241,7 @@ async fn a_container_or_command_that_fills_the_disk_is_ended() {
     assert!(error.message.contains("sandbox.workspace"), "{error:?}");
     let other = place.project().await;
     place.start(other, WRITER).await;
-    let stopped = until(async || {
+    let stopped = until("it says so", async || {
         let container = place.shown(other).await.container;
         container.filter(|container| container.status == ContainerStatus::Stopped)
     });

@@ -4,8 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
-use ringback_broker::{Broker, Clock, Config, Confinement, Credential, Entropy, SandboxRules};
+use ringback_broker::{Config, Confinement, Credential, SandboxRules};
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::request::{
@@ -14,20 +13,18 @@ use ringback_proto::request::{
     ProjectResponse, SessionResponse, SessionSpawnRequest,
 };
 use ringback_sandbox::{BackendChoice, DockerSettings};
+use ringback_testkit::{engine, until};
 
-use crate::common::{self, Fixture, result};
+use crate::common::{World, result, start_with};
 use crate::confined::{Inside, rules};
-use crate::engine;
 use crate::sessions::{call, end, project, with_echo};
 
-/// A longer wait is a failure.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// The process that waits in a container without a command.
 const WAITS: &str = "#!/bin/sh\ntrap 'exit 0' TERM\necho waits\nwhile :; do sleep 0.05; done\n";
 
 /// A daemon with containers of one kind.
 pub(crate) struct Place {
-    pub(crate) fixture: Fixture,
+    pub(crate) fixture: World,
     pub(crate) who: Credential,
     pub(crate) backend: BackendChoice,
 }
@@ -44,20 +41,17 @@ impl Place {
     }
 
     pub(crate) async fn with(backend: BackendChoice, change: impl FnOnce(&mut Config)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut config = config(&dir, backend);
-        change(&mut config);
-        let fixture = Fixture { broker: started(config).await, dir };
+        let fixture = start_with(|config| {
+            with_containers(config, backend);
+            change(config);
+        });
+        let fixture = fixture.await;
         Self { fixture, who: Credential::local(), backend }
     }
 
     /// The same place after a restart of the daemon.
     pub(crate) async fn restarted(self) -> Self {
-        let Self { fixture: Fixture { dir, broker }, who, backend } = self;
-        broker.stop(Duration::from_secs(5)).await;
-        drop(broker);
-        let broker = started(config(&dir, backend)).await;
-        Self { fixture: Fixture { broker, dir }, who, backend }
+        Self { fixture: self.fixture.restart(Duration::from_secs(5)).await, ..self }
     }
 
     pub(crate) fn is_docker(&self) -> bool {
@@ -106,7 +100,7 @@ impl Place {
 
     /// Waits until the container has written this text.
     pub(crate) async fn until_it_wrote(&self, project: ProjectId, text: &str) -> String {
-        until(async || {
+        until("the container writes", async || {
             let logs = self.logs(project).await.text;
             logs.contains(text).then_some(logs)
         })
@@ -131,22 +125,9 @@ impl Place {
 
     /// Returns whether a directory of this project exists.
     pub(crate) fn has_dir(&self, project: ProjectId) -> bool {
-        let dir = self.fixture.dir.path().join("data/containers");
+        let dir = self.fixture.dir().join("data/containers");
         dir.join(project.to_string()).exists()
     }
-}
-
-/// Waits for a value, and returns it.
-pub(crate) async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let looking = async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, looking).await.expect("it takes too long")
 }
 
 pub(crate) fn script(script: &str) -> Vec<String> {
@@ -183,25 +164,17 @@ pub(crate) fn unique_seconds() -> String {
     format!("{}", 100_000 + u64::from(std::process::id()) * 100 + u64::from(n))
 }
 
-pub(crate) fn config(dir: &tempfile::TempDir, backend: BackendChoice) -> Config {
-    let mut config = common::config(dir);
-    with_echo(&mut config);
+fn with_containers(config: &mut Config, backend: BackendChoice) {
+    with_echo(config);
     config.sessions.end_grace = Duration::from_millis(500);
-    let mut rules = SandboxRules { backend, ..rules(&config) };
+    let mut rules = SandboxRules { backend, ..rules(config) };
     if backend == BackendChoice::Docker {
         let socket = engine::socket().unwrap_or_default().to_owned();
         rules.docker = DockerSettings { socket, image: Some(engine::IMAGE.to_owned()) };
     }
     config.sessions.confinement = Confinement::Sandbox(Box::new(rules));
-    let waits = Utf8PathBuf::from_path_buf(dir.path().join("waits")).unwrap();
-    if !waits.exists() {
-        std::fs::write(&waits, WAITS).unwrap();
-        std::fs::set_permissions(&waits, PermissionsExt::from_mode(0o755)).unwrap();
-    }
+    let waits = config.data_dir.with_file_name("waits");
+    std::fs::write(&waits, WAITS).unwrap();
+    std::fs::set_permissions(&waits, PermissionsExt::from_mode(0o755)).unwrap();
     config.sessions.inside = Some(Arc::new(Inside(waits)));
-    config
-}
-
-async fn started(config: Config) -> Broker {
-    Broker::start(config, Clock::system(), Entropy::system()).await.unwrap()
 }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 
-use ringback_testkit::{Daemon, LIMIT, wait_for};
+use ringback_testkit::{World, wait_for};
 
 use crate::support::*;
 
@@ -34,13 +34,13 @@ fn is_open(mut stream: &TcpStream) -> bool {
 /// meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_open_handshakes_keep_nobody_out() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut early = raw(&daemon).await;
     for endpoint in [daemon.calls(), daemon.events()] {
         let address = endpoint.strip_prefix("tcp://").unwrap().parse().unwrap();
         let strangers: Vec<_> = (0..N_STRANGERS).map(|_| stranger(address)).collect();
         let n_open = || strangers.iter().filter(|stream| is_open(stream)).count();
-        wait_for("the oldest strangers are sent away", LIMIT, async || n_open() <= N_KEPT).await;
+        wait_for("the oldest strangers are sent away", async || n_open() <= N_KEPT).await;
         assert_pings(&mut early).await;
         if endpoint == daemon.calls() {
             assert_pings(&mut raw(&daemon).await).await;

@@ -6,7 +6,6 @@
     reason = "a test names what it expects and fails on everything else"
 )]
 
-mod abc;
 mod calls;
 mod content;
 mod events;
@@ -14,7 +13,6 @@ mod faults;
 mod frames;
 mod identity;
 mod limits;
-mod sound;
 mod stalls;
 mod strangers;
 mod support;

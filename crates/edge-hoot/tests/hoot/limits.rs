@@ -8,7 +8,7 @@ use ringback_proto::record::JobState;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
 use ringback_proto::{Certainty, Error, ErrorKind, Event};
-use ringback_testkit::{Daemon, LIMIT, Options, wait_for, within};
+use ringback_testkit::{Setup, World, wait_for, within};
 
 use crate::support::*;
 
@@ -19,9 +19,14 @@ fn assert_busy(error: &Error) {
 /// Rule: a full queue answers `busy` immediately, and nothing of the call has run.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_list_of_jobs_is_busy_until_one_ends() {
-    let daemon =
-        Daemon::start_with(Options { jobs_live_max: 2, jobs_running_max: 1, ..Options::default() })
-            .await;
+    let daemon = Setup::new()
+        .hoot()
+        .config(|config| {
+            config.jobs_running_max = 1;
+            (config.jobs_live_max, config.jobs_per_principal_max) = (2, 2);
+        })
+        .start()
+        .await;
     let client = daemon.admin().await;
     let first = sleep_job(&client, 60_000).await;
     let second = sleep_job(&client, 60_000).await;
@@ -40,8 +45,8 @@ async fn a_full_list_of_jobs_is_busy_until_one_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_calls_of_one_principal_are_busy_for_it_alone() {
     let daemon =
-        Daemon::start_with(Options { calls_per_principal_max: 2, ..Options::default() }).await;
-    let other = daemon.token(ringback_proto::principal::Level::Read, None).await.token;
+        Setup::new().hoot().config(|config| config.calls_per_principal_max = 2).start().await;
+    let other = daemon.new_token(ringback_proto::principal::Level::Read, None).await.token;
     let (client, other) = (daemon.admin().await, daemon.client(&other).await);
     let job_id = sleep_job(&client, 60_000).await;
     let asking =
@@ -56,7 +61,7 @@ async fn too_many_calls_of_one_principal_are_busy_for_it_alone() {
     within("a ping", client.call::<Ping>(PingRequest {})).await.unwrap();
     within("a list", other.call::<JobList>(JobListRequest::default())).await.unwrap();
     drop(peer);
-    wait_for("there is room again", LIMIT, async || asking().await.is_ok()).await;
+    wait_for("there is room again", async || asking().await.is_ok()).await;
     daemon.stop().await;
 }
 
@@ -64,7 +69,7 @@ async fn too_many_calls_of_one_principal_are_busy_for_it_alone() {
 /// immediately.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_list_or_an_event_shows_can_be_looked_up_at_once() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let (writer, reader) = (daemon.admin().await, daemon.admin().await);
     let burst = async {
         for _ in 0..20 {
@@ -95,7 +100,7 @@ async fn whatever_a_list_or_an_event_shows_can_be_looked_up_at_once() {
 /// Rule: a retry with the same request ID never runs the tool twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frame_sent_again_by_another_connection_is_the_same_call() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let frame = plain(JobSleepRequest { milliseconds: 1 });
     let mut replies = Vec::new();
     for _ in 0..3 {

@@ -12,7 +12,7 @@ use ringback_proto::tool::tools::*;
 use ringback_proto::{
     CallOptions, ErrorKind, RequestEnvelope, ResponseEnvelope, ToolCall, ToolResponse,
 };
-use ringback_testkit::{Daemon, Options, envelope, within};
+use ringback_testkit::{Setup, World, envelope, within};
 
 use crate::support::*;
 
@@ -58,7 +58,7 @@ fn hash_of(content: &[u8]) -> BlobHash {
 /// Rule: binary with all 256 byte values comes back unchanged, in every form it can travel in.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_byte_value_survives_as_raw_binary_and_as_msgpack() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
     let content = content(100_000);
     assert_eq!(content.iter().collect::<std::collections::HashSet<_>>().len(), 256);
@@ -94,7 +94,7 @@ async fn goes_round(client: &Client, content: &Bytes) {
 /// or empty.
 #[tokio::test(flavor = "multi_thread")]
 async fn content_around_the_size_of_a_piece_goes_up_and_down() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut config = daemon.client_config(daemon.admin_token());
     config.piece_bytes = 1000;
     let client = Client::connect(config).await.unwrap();
@@ -107,7 +107,7 @@ async fn content_around_the_size_of_a_piece_goes_up_and_down() {
 /// Rule: content larger than any piece is uploaded and downloaded.
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_mebibytes_go_up_and_down() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let client = daemon.admin().await;
     goes_round(&client, &content(50 << 20)).await;
     goes_round(&client, &content(8 << 20)).await;
@@ -117,7 +117,7 @@ async fn fifty_mebibytes_go_up_and_down() {
 /// Rule: pieces fit together or are refused, and a repeated piece is the same piece.
 #[tokio::test(flavor = "multi_thread")]
 async fn pieces_with_a_hole_are_refused() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
     let piece = |offset, last| CasStoreRequest {
         upload_id: Some("one".to_owned()),
@@ -145,8 +145,8 @@ async fn files_outside_the_roots_cannot_be_named() {
     std::fs::write(root.join("inside"), "inside").unwrap();
     std::fs::write(dir.join("outside"), "outside").unwrap();
     std::os::unix::fs::symlink(dir.join("outside"), root.join("link")).unwrap();
-    let options = Options { file_roots: vec![root.clone()], ..Options::default() };
-    let daemon = Daemon::start_with(options).await;
+    let setup = Setup::new().hoot().config(|config| config.file_roots = vec![root.clone()]);
+    let daemon = setup.start().await;
     let client = daemon.admin().await;
     let upload = async |path: String| {
         let request = CasUploadFileRequest { file_path: path, mime_type: "text/plain".to_owned() };

@@ -8,7 +8,7 @@ use ringback_proto::record::JobState;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
 use ringback_proto::{Certainty, ErrorKind};
-use ringback_testkit::{Daemon, Fault, Hello, LIMIT, Proxy, RawPeer, wait_for, within};
+use ringback_testkit::{Fault, GRACE, Hello, Proxy, RawPeer, World, wait_for, within};
 use tokio::time::Instant;
 
 use crate::support::*;
@@ -18,27 +18,26 @@ const CHURN: Duration = Duration::from_secs(3);
 
 async fn link_is(client: &Client, wanted: LinkState) {
     let link = client.link();
-    wait_for(&format!("the link is {wanted:?}"), LIMIT, async || *link.borrow() == wanted).await;
+    wait_for(&format!("the link is {wanted:?}"), async || *link.borrow() == wanted).await;
 }
 
 /// Rule: a client reconnects to a restarted daemon, and its jobs are still known there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_survives_the_restart_of_its_daemon() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let client = daemon.admin().await;
     let done = sleep_job(&client, 0).await;
     assert_eq!(ended(&client, done).await, JobState::Complete);
     let interrupted = sleep_job(&client, 60_000).await;
-    wait_for("it runs", LIMIT, async || state(&client, interrupted).await == JobState::Running)
-        .await;
-    let daemon = daemon.restart().await;
-    wait_for("calls are answered again", LIMIT, async || {
+    wait_for("it runs", async || state(&client, interrupted).await == JobState::Running).await;
+    let daemon = daemon.restart(GRACE).await;
+    wait_for("calls are answered again", async || {
         client.call::<Ping>(PingRequest {}).await.is_ok()
     })
     .await;
     assert_eq!(state(&client, done).await, JobState::Complete);
     assert_eq!(state(&client, interrupted).await, JobState::Failed);
-    let again = daemon.restart().await;
+    let again = daemon.restart(GRACE).await;
     link_is(&client, LinkState::Up).await;
     again.stop().await;
 }
@@ -46,7 +45,7 @@ async fn a_client_survives_the_restart_of_its_daemon() {
 /// Rule: a daemon that stops answers pending calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_under_way_are_answered_before_a_stop() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let client = daemon.admin().await;
     let sleeps = (0..20).map(|step| {
         client.call_with::<JobSleep>(JobSleepRequest { milliseconds: 200 + step }, WAIT)
@@ -54,7 +53,7 @@ async fn calls_under_way_are_answered_before_a_stop() {
     let sleeps = join_all(sleeps);
     let stop = async {
         let other = daemon.admin().await;
-        wait_for("all are under way", LIMIT, async || jobs(&other).await.total == 20).await;
+        wait_for("all are under way", async || jobs(&other).await.total == 20).await;
         drop(other);
         daemon.stop().await;
     };
@@ -67,7 +66,7 @@ async fn calls_under_way_are_answered_before_a_stop() {
 /// Rule: calls on a lost link end as `gone` and may have run; then the client reconnects.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_link_ends_its_calls_and_is_made_again() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let proxy = Proxy::start(daemon.calls()).await;
     let mut config = daemon.client_config(daemon.admin_token());
     config.endpoint = proxy.endpoint().to_owned();
@@ -92,7 +91,7 @@ async fn a_cut_link_ends_its_calls_and_is_made_again() {
 /// Rule: a silent link is noticed, and the client reconnects.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_link_is_noticed_and_made_again() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let proxy = Proxy::start(daemon.calls()).await;
     let mut config = daemon.client_config(daemon.admin_token());
     config.endpoint = proxy.endpoint().to_owned();
@@ -110,7 +109,7 @@ async fn a_frozen_link_is_noticed_and_made_again() {
 /// Rule: how bytes are split in transit does not matter.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_dribbles_or_delays_carries_everything() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     for fault in [Fault::Dribble, Fault::Delay(Duration::from_millis(5))] {
         let proxy = Proxy::start(daemon.calls()).await;
         proxy.set(fault);
@@ -130,7 +129,7 @@ async fn a_link_that_dribbles_or_delays_carries_everything() {
 /// Rule: peers that come and go, half of them with a reused name, lose no call.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_is_lost_while_peers_come_and_go() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let end = Instant::now() + CHURN;
     let workers = (0..16).map(|worker| {
         let daemon = &daemon;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringback_proto::principal::Level;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
-use ringback_testkit::{Daemon, Hello, LIMIT, Options, RawPeer, wait_for, within};
+use ringback_testkit::{Hello, RawPeer, Setup, wait_for, within};
 
 use crate::support::*;
 
@@ -19,12 +19,11 @@ fn resident() -> usize {
 /// Rule: a stalled peer delays no one, has a budget of bytes, and is disconnected beyond it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_asks_for_much_and_reads_nothing_is_disconnected() {
-    let options = Options {
-        peer_backlog_bytes_max: 8 << 20,
-        peer_idle: Duration::from_secs(1),
-        ..Options::default()
-    };
-    let daemon = Daemon::start_with(options).await;
+    let setup = Setup::new().hoot_with(|hoot| {
+        hoot.peer_backlog_bytes_max = 8 << 20;
+        hoot.peer_idle = Duration::from_secs(1);
+    });
+    let daemon = setup.start().await;
     let client = daemon.admin().await;
     let content = content(2 << 20);
     let hash = client.upload(&content[..], "a/b").await.unwrap().hash.unwrap();
@@ -54,8 +53,8 @@ async fn a_peer_that_asks_for_much_and_reads_nothing_is_disconnected() {
 /// Rule: replies without content count against the budget too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_beats_and_never_listens_is_disconnected() {
-    let options = Options { peer_backlog_bytes_max: 1 << 20, ..Options::default() };
-    let daemon = Daemon::start_with(options).await;
+    let setup = Setup::new().hoot_with(|hoot| hoot.peer_backlog_bytes_max = 1 << 20);
+    let daemon = setup.start().await;
     let mut stalled =
         RawPeer::connect_small(daemon.calls(), Hello::dealer(daemon.admin_token())).await.unwrap();
     let mut other = raw(&daemon).await;
@@ -77,8 +76,8 @@ async fn a_peer_that_beats_and_never_listens_is_disconnected() {
 /// Rule: many large concurrent replies are not a stall: a peer that reads gets them all.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_reads_gets_more_than_its_budget_at_once() {
-    let options = Options { peer_backlog_bytes_max: 8 << 20, ..Options::default() };
-    let daemon = Daemon::start_with(options).await;
+    let setup = Setup::new().hoot_with(|hoot| hoot.peer_backlog_bytes_max = 8 << 20);
+    let daemon = setup.start().await;
     let client = daemon.admin().await;
     let content = content(1 << 20);
     let hash = client.upload(&content[..], "a/b").await.unwrap().hash.unwrap();
@@ -93,21 +92,19 @@ async fn a_peer_that_reads_gets_more_than_its_budget_at_once() {
 /// Rule: a peer whose machine vanished is gone after a period of silence, and with it its waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_peer_is_noticed_by_its_silence() {
-    let options = Options {
-        peer_idle: Duration::from_millis(600),
-        calls_per_principal_max: 1,
-        ..Options::default()
-    };
-    let daemon = Daemon::start_with(options).await;
+    let setup = Setup::new()
+        .hoot_with(|hoot| hoot.peer_idle = Duration::from_millis(600))
+        .config(|config| config.calls_per_principal_max = 1);
+    let daemon = setup.start().await;
     let admin = daemon.admin().await;
-    let token = daemon.token(Level::Admin, None).await.token;
+    let token = daemon.new_token(Level::Admin, None).await.token;
     let job_id = sleep_job(&admin, 60_000).await;
     let client = daemon.client(&token).await;
     let mut frozen = RawPeer::connect(daemon.calls(), Hello::dealer(&token)).await.unwrap();
     frozen.send_frame(plain(poll(job_id))).await.unwrap();
     assert_pings(&mut frozen).await;
     let is_free = async || client.call::<JobStatus>(JobStatusRequest { job_id }).await.is_ok();
-    wait_for("the poll takes the only place", LIMIT, async || !is_free().await).await;
-    wait_for("the frozen peer is gone", LIMIT, is_free).await;
+    wait_for("the poll takes the only place", async || !is_free().await).await;
+    wait_for("the frozen peer is gone", is_free).await;
     daemon.stop().await;
 }

@@ -9,14 +9,14 @@ use ringback_proto::request::*;
 use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::*;
 use ringback_proto::{Certainty, ErrorKind};
-use ringback_testkit::{Daemon, HandshakeError, Hello, LIMIT, Options, RawPeer, wait_for, within};
+use ringback_testkit::{HandshakeError, Hello, RawPeer, Setup, World, wait_for, within};
 
 use crate::support::*;
 
 /// Rule: a connection without a valid token is refused in the handshake, on both sockets.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_token_is_refused_in_the_handshake() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let wrong = Secret::new(format!("oub_{}", "0".repeat(64)));
     let refused = within("the refusal", daemon.try_client(&wrong)).await.unwrap_err();
     assert!(matches!(refused, ConnectError::Refused { .. }), "{refused:?}");
@@ -34,7 +34,7 @@ async fn a_wrong_token_is_refused_in_the_handshake() {
 /// Rule: an open daemon asks for no token.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_daemon_takes_anyone() {
-    let daemon = Daemon::start_with(Options { open: true, ..Options::default() }).await;
+    let daemon = Setup::new().hoot_with(|hoot| hoot.open = true).start().await;
     let hello = Hello { token: None, identity: None, socket_type: "DEALER" };
     assert_pings(&mut RawPeer::connect(daemon.calls(), hello).await.unwrap()).await;
     let client = daemon.admin().await;
@@ -46,9 +46,9 @@ async fn an_open_daemon_takes_anyone() {
 /// immediately.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_token_is_refused_at_the_next_call_and_its_connections_are_closed() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let admin = daemon.admin().await;
-    let TokenCreatedResponse { token, token_id, .. } = daemon.token(Level::Write, None).await;
+    let TokenCreatedResponse { token, token_id, .. } = daemon.new_token(Level::Write, None).await;
     let mut client = daemon.client(&token).await;
     let mut silent = RawPeer::connect(daemon.calls(), Hello::dealer(&token)).await.unwrap();
     let hello = Hello { socket_type: "SUB", ..Hello::dealer(&token) };
@@ -69,13 +69,14 @@ async fn a_revoked_token_is_refused_at_the_next_call_and_its_connections_are_clo
 /// immediately.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_token_is_refused_and_its_connections_are_closed() {
-    let daemon = Daemon::start().await;
-    let TokenCreatedResponse { token, expires_at, .. } = daemon.token(Level::Write, Some(1)).await;
+    let daemon = World::with_hoot().await;
+    let TokenCreatedResponse { token, expires_at, .. } =
+        daemon.new_token(Level::Write, Some(1)).await;
     let mut client = daemon.client(&token).await;
     let mut silent = RawPeer::connect(daemon.calls(), Hello::dealer(&token)).await.unwrap();
     let expires_at = expires_at.unwrap();
     loop {
-        let asked_at = daemon.broker().now().unix;
+        let asked_at = daemon.broker.now().unix;
         let answer = within("an answer", client.call::<Ping>(PingRequest {})).await;
         match answer {
             Ok(_) => assert!(asked_at <= expires_at, "an expired token worked"),
@@ -85,7 +86,7 @@ async fn an_expired_token_is_refused_and_its_connections_are_closed() {
             }
         }
     }
-    assert!(daemon.broker().now().unix >= expires_at);
+    assert!(daemon.broker.now().unix >= expires_at);
     closed(&mut client).await;
     assert_eq!(within("the end of a peer that never spoke", silent.recv()).await, None);
     within("the refusal", daemon.try_client(&token)).await.unwrap_err();
@@ -94,14 +95,14 @@ async fn an_expired_token_is_refused_and_its_connections_are_closed() {
 
 async fn closed(client: &mut ringback_client::Client) {
     let link = client.link();
-    wait_for("the connection is closed", LIMIT, async || *link.borrow() != LinkState::Up).await;
+    wait_for("the connection is closed", async || *link.borrow() != LinkState::Up).await;
 }
 
 /// Rule: a call beyond a token's scope is refused, and the error names the missing scope.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denial_says_what_was_missing_and_that_nothing_ran() {
-    let daemon = Daemon::start().await;
-    let token = daemon.token(Level::Read, None).await.token;
+    let daemon = World::with_hoot().await;
+    let token = daemon.new_token(Level::Read, None).await.token;
     let mut peer = RawPeer::connect(daemon.calls(), Hello::dealer(&token)).await.unwrap();
     let denied = error(ask(&mut peer, plain(JobSleepRequest { milliseconds: 1 })).await);
     assert_eq!((&*denied.code, denied.certainty), ("permission_denied", Certainty::NotStarted));

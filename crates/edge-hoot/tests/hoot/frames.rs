@@ -8,7 +8,7 @@ use ringback_proto::ids::RequestId;
 use ringback_proto::ready::{OfferedTool, Ready};
 use ringback_proto::request::*;
 use ringback_proto::{ResponseEnvelope, ToolResponse};
-use ringback_testkit::{Daemon, Hello, Options, RawPeer, parts_of, within};
+use ringback_testkit::{Hello, RawPeer, Setup, World, parts_of, within};
 
 use crate::support::*;
 
@@ -29,7 +29,7 @@ fn ready(tools: Vec<OfferedTool>, accepts_binary: bool) -> Frame {
 /// Rule: a message that is not a frame gets an error with its own ID if prefix and ID can be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spoiled_frame_whose_id_can_be_read_is_answered_under_that_id() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
     let spoil: [(&str, Spoil); 9] = [
         ("invalid_params", |parts| parts[1] = Bytes::from_static(&[0, 99])),
@@ -57,7 +57,7 @@ async fn a_spoiled_frame_whose_id_can_be_read_is_answered_under_that_id() {
 /// Rule: a body that cannot be read is answered with an error under the same ID.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_no_request_is_answered_with_an_error() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
     let deep = vec![0x91; 100_000];
     let huge_length = vec![0xdd, 0xff, 0xff, 0xff, 0xff];
@@ -91,7 +91,7 @@ async fn random_messages_leave_the_edge_as_it_was() {
     let seed = rand::random();
     println_seed(seed);
     let mut rng = StdRng::seed_from_u64(seed);
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut other = raw(&daemon).await;
     for _ in 0..20 {
         let mut peer = raw(&daemon).await;
@@ -118,7 +118,7 @@ async fn random_bytes_on_the_socket_harm_nobody_else() {
     let seed = rand::random();
     println_seed(seed);
     let mut rng = StdRng::seed_from_u64(seed);
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut other = raw(&daemon).await;
     for round in 0..60 {
         let mut stranger = if round % 2 == 0 {
@@ -139,8 +139,8 @@ async fn random_bytes_on_the_socket_harm_nobody_else() {
 /// and neither harms others.
 #[tokio::test(flavor = "multi_thread")]
 async fn oversized_and_unfinished_messages_end_with_their_peer() {
-    let options = Options { message_bytes_max: 1 << 20, ..Options::default() };
-    let daemon = Daemon::start_with(options).await;
+    let setup = Setup::new().hoot_with(|hoot| hoot.message_bytes_max = 1 << 20);
+    let daemon = setup.start().await;
     let mut other = raw(&daemon).await;
     let mut peer = raw(&daemon).await;
     let (_, mut parts) = parts();
@@ -162,7 +162,7 @@ async fn oversized_and_unfinished_messages_end_with_their_peer() {
 /// Rule: the prefix is returned verbatim, for a REQ peer and behind proxies.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_carry_the_prefix_of_their_request() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let hello = Hello { socket_type: "REQ", ..Hello::dealer(daemon.admin_token()) };
     let mut req = RawPeer::connect(daemon.calls(), hello).await.unwrap();
     let mut dealer = raw(&daemon).await;
@@ -183,7 +183,7 @@ async fn replies_carry_the_prefix_of_their_request() {
 /// Rule: the magic is never searched for, so a peer may call itself `HOOT01`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_may_call_itself_like_the_protocol() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let hello = Hello::dealer(daemon.admin_token()).named(b"HOOT01");
     let mut peer = RawPeer::connect(daemon.calls(), hello).await.unwrap();
     assert_pings(&mut peer).await;
@@ -196,7 +196,7 @@ async fn a_peer_may_call_itself_like_the_protocol() {
 /// Rule: the trace parent comes back as it was sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trace_parent_is_echoed_in_every_reply() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
     let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let traceparent = Text::try_from(Bytes::from_static(text.as_bytes())).unwrap();
@@ -210,7 +210,7 @@ async fn a_trace_parent_is_echoed_in_every_reply() {
 /// Rule: Ready is acknowledged; with tools it is refused, because they could not be called.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_is_welcome_and_a_worker_is_refused() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
     let welcome = ask(&mut peer, ready(Vec::new(), true)).await;
     assert!(matches!(welcome, ResponseEnvelope::Ack { .. }), "{welcome:?}");
@@ -227,7 +227,7 @@ async fn a_caller_is_welcome_and_a_worker_is_refused() {
 /// Rule: a malformed Reply is never answered, or two peers would answer each other forever.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_nobody_asked_for_are_passed_over_in_silence() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
     let frame = Frame::new(Command::Reply, RequestId::random(), Body::Empty);
     peer.send_frame(frame.clone()).await.unwrap();
@@ -244,7 +244,7 @@ async fn replies_nobody_asked_for_are_passed_over_in_silence() {
 /// Rule: a request as a positional array, or without its envelope, is a request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bare_request_by_hand_is_understood() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
     for body in [&b"\x81\xa4tool\xa4ping"[..], b"\x81\xa4type\xa4ping"] {
         let body = Body::MsgPack(Bytes::from_static(body));

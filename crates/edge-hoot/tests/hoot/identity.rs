@@ -3,15 +3,15 @@
 use ringback_proto::principal::Level;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
-use ringback_testkit::{Daemon, Hello, RawPeer, within};
+use ringback_testkit::{Hello, RawPeer, World, within};
 
 use crate::support::*;
 
 /// Rule: a stranger cannot take over a peer's routing ID and speak as it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_routing_id_in_use_is_refused_to_another_principal() {
-    let daemon = Daemon::start().await;
-    let stranger = daemon.token(Level::Write, None).await.token;
+    let daemon = World::with_hoot().await;
+    let stranger = daemon.new_token(Level::Write, None).await.token;
     let hello = Hello::dealer(daemon.admin_token()).named(b"mine");
     let mut holder = RawPeer::connect(daemon.calls(), hello).await.unwrap();
     let waits = request(JobSleepRequest { milliseconds: 200 }, WAIT);
@@ -35,8 +35,8 @@ async fn a_routing_id_in_use_is_refused_to_another_principal() {
 /// routing ID by now.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_reuses_a_routing_id_gets_none_of_the_replies_of_its_predecessor() {
-    let daemon = Daemon::start().await;
-    let stranger = daemon.token(Level::Write, None).await.token;
+    let daemon = World::with_hoot().await;
+    let stranger = daemon.new_token(Level::Write, None).await.token;
     for round in 0..60_u64 {
         let hello = Hello::dealer(daemon.admin_token()).named(b"left");
         let mut first = RawPeer::connect(daemon.calls(), hello).await.unwrap();
@@ -80,7 +80,7 @@ async fn assert_own(peer: &mut RawPeer) {
 /// old connection is not known to be dead.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_principal_takes_its_own_routing_id_over() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let hello = || Hello::dealer(daemon.admin_token()).named(b"again");
     let mut old = RawPeer::connect(daemon.calls(), hello()).await.unwrap();
     let client = daemon.admin().await;

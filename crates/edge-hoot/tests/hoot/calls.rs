@@ -13,14 +13,14 @@ use ringback_proto::record::JobState;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
 use ringback_proto::{Certainty, ResponseEnvelope, ToolResponse};
-use ringback_testkit::{Daemon, Hello, LIMIT, Options, RawPeer, wait_for, within};
+use ringback_testkit::{Hello, RawPeer, Setup, World, wait_for, within};
 
 use crate::support::*;
 
 /// Rule: a slow call delays no other peer's heartbeat and no other peer's call.
 #[tokio::test(flavor = "multi_thread")]
 async fn while_one_peer_waits_for_long_others_get_heartbeats_and_pings() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let client = daemon.admin().await;
     let job_id = sleep_job(&client, 60_000).await;
     let mut polled = pin!(client.call::<JobPoll>(poll(job_id)));
@@ -48,7 +48,7 @@ async fn while_one_peer_waits_for_long_others_get_heartbeats_and_pings() {
 /// heartbeat is answered immediately with its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_one_peer_run_side_by_side_and_answers_match_their_ids() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
     let mut asked = HashMap::new();
     for milliseconds in (0..40).rev().map(|step| 300 + 5 * step) {
@@ -74,7 +74,7 @@ async fn requests_of_one_peer_run_side_by_side_and_answers_match_their_ids() {
 /// Rule: every call ends in exactly one answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_calls_of_twenty_peers_end_in_exactly_one_answer_each() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let peers = (0..20_u8).map(|number| {
         let daemon = &daemon;
         async move {
@@ -114,7 +114,7 @@ async fn a_thousand_calls_of_twenty_peers_end_in_exactly_one_answer_each() {
 /// Rule: Cancel stops a waiting call; its caller gets an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_wait_ends_at_once_and_says_so() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let client = daemon.admin().await;
     let mut peer = raw(&daemon).await;
     let job_id = sleep_job(&client, 60_000).await;
@@ -133,7 +133,7 @@ async fn a_cancelled_wait_ends_at_once_and_says_so() {
 /// Rule: Cancel stops a streamed job, and the stream ends with an error under the same id.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_stream_has_stopped_its_job() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let client = daemon.admin().await;
     let mut peer = raw(&daemon).await;
     let started = ask(&mut peer, request(JobSleepRequest { milliseconds: 60_000 }, STREAM)).await;
@@ -170,11 +170,10 @@ async fn a_cancelled_stream_has_stopped_its_job() {
 /// Rule: dropping a call before its answer cancels it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_future_and_a_dropped_stream_cancel_their_jobs() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let client = daemon.admin().await;
     let running = async |n_jobs: u64| {
-        wait_for("the job runs", LIMIT, async || jobs(&client).await.by_status.running == n_jobs)
-            .await;
+        wait_for("the job runs", async || jobs(&client).await.by_status.running == n_jobs).await;
     };
     let mut call =
         Box::pin(client.call_with::<JobSleep>(JobSleepRequest { milliseconds: 60_000 }, WAIT));
@@ -198,9 +197,9 @@ async fn a_dropped_future_and_a_dropped_stream_cancel_their_jobs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_leaves_takes_its_reads_along_and_not_its_jobs() {
     let daemon =
-        Daemon::start_with(Options { calls_per_principal_max: 1, ..Options::default() }).await;
+        Setup::new().hoot().config(|config| config.calls_per_principal_max = 1).start().await;
     let admin = daemon.admin().await;
-    let token = daemon.token(Level::Write, None).await.token;
+    let token = daemon.new_token(Level::Write, None).await.token;
     let client = daemon.client(&token).await;
     let mut peer = RawPeer::connect(daemon.calls(), Hello::dealer(&token)).await.unwrap();
     let started = ask(&mut peer, plain(JobSleepRequest { milliseconds: 60_000 })).await;
@@ -209,9 +208,9 @@ async fn a_peer_that_leaves_takes_its_reads_along_and_not_its_jobs() {
     // Answered after it, so the poll is pending.
     assert_pings(&mut peer).await;
     let is_free = async || client.call::<JobStatus>(JobStatusRequest { job_id }).await.is_ok();
-    wait_for("the poll takes the only place", LIMIT, async || !is_free().await).await;
+    wait_for("the poll takes the only place", async || !is_free().await).await;
     drop(peer);
-    wait_for("the poll has ended", LIMIT, is_free).await;
+    wait_for("the poll has ended", is_free).await;
     assert_eq!(state(&admin, job_id).await, JobState::Running);
     daemon.stop().await;
 }
@@ -220,10 +219,10 @@ async fn a_peer_that_leaves_takes_its_reads_along_and_not_its_jobs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_says_goodbye_has_left_and_may_come_back() {
     let daemon =
-        Daemon::start_with(Options { calls_per_principal_max: 1, ..Options::default() }).await;
+        Setup::new().hoot().config(|config| config.calls_per_principal_max = 1).start().await;
     let admin = daemon.admin().await;
     let job_id = sleep_job(&admin, 60_000).await;
-    let token = daemon.token(Level::Admin, None).await.token;
+    let token = daemon.new_token(Level::Admin, None).await.token;
     let mut peer = RawPeer::connect(daemon.calls(), Hello::dealer(&token)).await.unwrap();
     peer.send_frame(plain(poll(job_id))).await.unwrap();
     let goodbye = ringback_proto::frame::Frame {
@@ -232,7 +231,7 @@ async fn a_peer_that_says_goodbye_has_left_and_may_come_back() {
     };
     peer.send_frame(goodbye).await.unwrap();
     let client = daemon.client(&token).await;
-    wait_for("the poll has ended", LIMIT, async || {
+    wait_for("the poll has ended", async || {
         client.call::<JobStatus>(JobStatusRequest { job_id }).await.is_ok()
     })
     .await;

@@ -13,8 +13,7 @@ use ringback_proto::tool::tools::*;
 use ringback_proto::{
     CallOptions, Certainty, RequestEnvelope, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse,
 };
-use ringback_studio_tools::{Settings, Studio};
-use ringback_testkit::{Daemon, Hello, Options, RawPeer, within};
+use ringback_testkit::{Hello, RawPeer, World, within};
 
 pub(crate) const WAIT: CallOptions =
     CallOptions { timing_hint: None, wait_ms: Some(30_000), deadline_ms: None, stream: false };
@@ -56,7 +55,7 @@ pub(crate) fn poll(job_id: JobId) -> JobPollRequest {
 }
 
 /// Returns a DEALER with the daemon's admin token.
-pub(crate) async fn raw(daemon: &Daemon) -> RawPeer {
+pub(crate) async fn raw(daemon: &World) -> RawPeer {
     RawPeer::connect(daemon.calls(), Hello::dealer(daemon.admin_token())).await.unwrap()
 }
 

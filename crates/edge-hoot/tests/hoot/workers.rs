@@ -17,10 +17,13 @@ use ringback_proto::{
     CallOptions, Certainty, Error, ErrorKind, RequestEnvelope, ResponseEnvelope, StreamChunk,
     ToolCall, ToolResponse,
 };
-use ringback_testkit::{Daemon, Hello, LIMIT, Options, RawPeer, wait_for, within};
+use ringback_testkit::{GRACE, Hello, RawPeer, Setup, World, wait_for, within};
 use tokio::task::JoinSet;
 
 use crate::support::*;
+
+/// How long a silent worker is kept where a test waits for that.
+const PEER_IDLE: Duration = Duration::from_secs(2);
 
 /// Returns `{"b": 2, "a": [1, nil], "b2": bin 0..=255}` in an order and with widths that no encoder
 /// chooses.
@@ -75,7 +78,7 @@ fn body(frame: &Frame) -> &Bytes {
 }
 
 /// Returns an accepted raw worker.
-async fn raw_worker(daemon: &Daemon, service: &str, tools: Vec<OfferedTool>) -> RawPeer {
+async fn raw_worker(daemon: &World, service: &str, tools: Vec<OfferedTool>) -> RawPeer {
     let mut worker = raw(daemon).await;
     let accepted = ask(&mut worker, ready(service, tools)).await;
     assert!(matches!(accepted, ResponseEnvelope::Ack { .. }), "{accepted:?}");
@@ -120,7 +123,7 @@ fn contains(whole: &[u8], part: &[u8]) -> bool {
 /// Rule: payloads pass byte for byte.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_reaches_the_worker_and_payloads_pass_as_the_same_bytes() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut worker = raw_worker(&daemon, "studio", vec![named("render")]).await;
     let mut caller = raw(&daemon).await;
     let asked = call("studio_render", odd_value(), CallOptions::default());
@@ -148,8 +151,8 @@ async fn a_call_reaches_the_worker_and_payloads_pass_as_the_same_bytes() {
 /// error.
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_need_write_a_free_name_and_a_service() {
-    let daemon = Daemon::start().await;
-    let reader = daemon.token(Level::Read, None).await;
+    let daemon = World::with_hoot().await;
+    let reader = daemon.new_token(Level::Read, None).await;
     let mut peer = RawPeer::connect(daemon.calls(), Hello::dealer(&reader.token)).await.unwrap();
     let refused = ask(&mut peer, ready("studio", vec![named("render")])).await;
     not_started(refused, "permission_denied");
@@ -178,7 +181,7 @@ async fn tools_need_write_a_free_name_and_a_service() {
 /// mere caller again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_ready_replaces_the_tools_of_the_first() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut worker = raw_worker(&daemon, "studio", vec![named("render")]).await;
     let mut caller = raw(&daemon).await;
     let asked = call("studio_render", nothing(), CallOptions::default());
@@ -196,7 +199,7 @@ async fn a_second_ready_replaces_the_tools_of_the_first() {
     assert_eq!(*body(&reply), Bytes::from(success(nothing()).encode()));
     let accepted = ask(&mut worker, ready("", Vec::new())).await;
     assert!(matches!(accepted, ResponseEnvelope::Ack { .. }), "{accepted:?}");
-    wait_for("the tools are gone", LIMIT, async || {
+    wait_for("the tools are gone", async || {
         let reply = ask(&mut caller, call("studio_mix", nothing(), CallOptions::default())).await;
         error(reply).code == "not_found"
     })
@@ -207,7 +210,7 @@ async fn a_second_ready_replaces_the_tools_of_the_first() {
 /// REQ: seed 003 streaming. Rule: chunks of a worker come before its answer, in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn chunks_of_a_worker_reach_whoever_follows_the_call() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut worker = raw_worker(&daemon, "studio", vec![named("render")]).await;
     let mut caller = raw(&daemon).await;
     let asked = call("studio_render", nothing(), STREAM);
@@ -248,7 +251,7 @@ async fn envelope(caller: &mut RawPeer, asked: &Frame) -> ResponseEnvelope {
 /// party.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_travels_to_the_worker_and_a_late_answer_changes_nothing() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut worker = raw_worker(&daemon, "studio", vec![named("render")]).await;
     let mut caller = raw(&daemon).await;
     let asked = call("studio_render", nothing(), CallOptions::default());
@@ -274,7 +277,7 @@ async fn a_cancel_travels_to_the_worker_and_a_late_answer_changes_nothing() {
 /// Rule: several workers with the same service share the load.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_workers_of_one_service_share_its_calls() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut workers = [
         raw_worker(&daemon, "studio", vec![named("render")]).await,
         raw_worker(&daemon, "studio", vec![named("render")]).await,
@@ -316,8 +319,12 @@ enum Goodbye {
 #[tokio::test(flavor = "multi_thread")]
 async fn when_a_worker_goes_its_calls_fail_as_gone_or_move_if_that_does_no_harm() {
     for goodbye in [Goodbye::Disconnect, Goodbye::Drop, Goodbye::Silence] {
-        let peer_idle = Duration::from_secs(4);
-        let daemon = Daemon::start_with(Options { peer_idle, ..Options::default() }).await;
+        let setup = match goodbye {
+            Goodbye::Disconnect | Goodbye::Drop => Setup::new().hoot(),
+            // The edge has a thread and a clock of its own.
+            Goodbye::Silence => Setup::new().hoot_with(|hoot| hoot.peer_idle = PEER_IDLE),
+        };
+        let daemon = setup.start().await;
         let tools = || vec![named("render"), idempotent("mix")];
         let mut goes = raw_worker(&daemon, "studio", tools()).await;
         let mut caller = raw(&daemon).await;
@@ -364,21 +371,21 @@ async fn answers(caller: &mut RawPeer, fails: &Frame, moves: &Frame) {
 }
 
 /// Returns a worker whose tools return their input.
-async fn daemon_worker(daemon: &Daemon, tools: Vec<OfferedTool>) -> Worker {
+async fn daemon_worker(daemon: &World, tools: Vec<OfferedTool>) -> Worker {
     let mut echo = WorkerTools::new("studio");
     for tool in tools {
         echo = echo.raw_tool(tool, |call: WorkerCall| async move { Ok(call.arguments().clone()) });
     }
     let mut config = daemon.client_config(daemon.admin_token());
     // Often enough for a daemon with a short silence limit.
-    (config.heartbeat_interval, config.heartbeat_misses_max) = (Duration::from_millis(300), 60);
+    (config.heartbeat_interval, config.heartbeat_misses_max) = (PEER_IDLE / 10, 600);
     within("a worker", Worker::serve(config, echo)).await.unwrap()
 }
 
 /// Rule: a worker that sends nonsense harms the call it was given, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_that_is_none_fails_its_call_and_one_to_nothing_changes_nothing() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let mut worker = raw_worker(&daemon, "studio", vec![named("render")]).await;
     let mut other = raw_worker(&daemon, "studio", vec![named("mix")]).await;
     let mut caller = raw(&daemon).await;
@@ -404,7 +411,7 @@ type Numbers = HashMap<String, i64>;
 /// Rule: a worker's own error reaches the caller unchanged.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_of_the_worker_is_the_callers_error() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let tools = WorkerTools::new("studio")
         .tool(named("add"), |numbers: Numbers, _| async move { Ok(numbers.values().sum::<i64>()) })
         .tool(named("fail"), |_: Numbers, _| async {
@@ -452,7 +459,7 @@ async fn ask_tool(
 /// Rule: a worker runs as many calls as it declared, and the rest wait; cancelled ones stop.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_runs_as_many_calls_as_it_said_and_stops_what_is_cancelled() {
-    let daemon = Daemon::start().await;
+    let daemon = World::with_hoot().await;
     let (running, most, stopped) =
         (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::default());
     let counted = (Arc::clone(&running), Arc::clone(&most), Arc::clone(&stopped));
@@ -476,9 +483,9 @@ async fn a_worker_runs_as_many_calls_as_it_said_and_stops_what_is_cancelled() {
         let client = client.clone();
         calls.spawn(async move { ask_tool(&client, "studio_hold", &Numbers::new()).await });
     }
-    wait_for("three calls run", LIMIT, async || running.load(Ordering::SeqCst) == 3).await;
+    wait_for("three calls run", async || running.load(Ordering::SeqCst) == 3).await;
     calls.shutdown().await;
-    wait_for("all have stopped", LIMIT, async || running.load(Ordering::SeqCst) == 0).await;
+    wait_for("all have stopped", async || running.load(Ordering::SeqCst) == 0).await;
     assert!(most.load(Ordering::SeqCst) <= 3, "{most:?} at the same time");
     assert!(stopped.load(Ordering::SeqCst) >= 3);
     worker.close().await;
@@ -488,8 +495,8 @@ async fn a_worker_runs_as_many_calls_as_it_said_and_stops_what_is_cancelled() {
 /// Rule: a worker offers its tools again after the daemon was restarted; a refused one reports why.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_serves_again_after_a_restart_and_a_refused_one_says_why() {
-    let daemon = Daemon::start().await;
-    let reader = daemon.token(Level::Read, None).await;
+    let daemon = World::with_hoot().await;
+    let reader = daemon.new_token(Level::Read, None).await;
     let config = daemon.client_config(&reader.token);
     let refused = Worker::serve(
         config,
@@ -501,7 +508,7 @@ async fn a_worker_serves_again_after_a_restart_and_a_refused_one_says_why() {
     assert_eq!((service.as_str(), source.kind()), ("studio", ErrorKind::Forbidden));
     let worker = daemon_worker(&daemon, vec![named("render")]).await;
     let mut serving = worker.serving();
-    let daemon = daemon.restart().await;
+    let daemon = daemon.restart(GRACE).await;
     within("the worker serves again", async {
         serving.wait_for(|serving| matches!(serving, Serving::Down)).await.unwrap();
         serving.wait_for(|serving| matches!(serving, Serving::Yes)).await.unwrap();
@@ -519,25 +526,35 @@ async fn a_worker_serves_again_after_a_restart_and_a_refused_one_says_why() {
 /// heartbeats.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_says_anything_is_not_taken_for_gone() {
-    const PEER_IDLE: Duration = Duration::from_secs(2);
-    let daemon = Daemon::start_with(Options { peer_idle: PEER_IDLE, ..Options::default() }).await;
+    let daemon = Setup::new().hoot_with(|hoot| hoot.peer_idle = PEER_IDLE).start().await;
     let mut worker = raw_worker(&daemon, "studio", vec![named("render")]).await;
     let mut caller = raw(&daemon).await;
     let asked = call("studio_render", nothing(), CallOptions::default());
     caller.send_frame(asked.clone()).await.unwrap();
     let given = next(&mut worker, Command::Request).await;
+    // A younger worker that says nothing is gone first: the other one would be gone by then.
+    let mut silent = raw_worker(&daemon, "hall", vec![named("echo")]).await;
+    let mut other = raw(&daemon).await;
+    let lost = call("hall_echo", nothing(), CallOptions::default());
+    other.send_frame(lost.clone()).await.unwrap();
+    next(&mut silent, Command::Request).await;
     let busy = async {
-        let started = tokio::time::Instant::now();
-        while started.elapsed() < 2 * PEER_IDLE {
-            tokio::time::sleep(PEER_IDLE / 8).await;
+        loop {
             let chunk = StreamChunk::Progress { percent: 1.0, message: "at work".to_owned() };
             let told =
                 ResponseEnvelope::StreamChunk { stream_id: StreamId::from_random([7; 16]), chunk };
             answer(&mut worker, given.request_id, &told).await;
+            tokio::time::sleep(PEER_IDLE / 10).await;
         }
-        answer(&mut worker, given.request_id, &success(odd_value())).await;
     };
-    let (reply, ()) = tokio::join!(reply_to(&mut caller, asked.request_id), busy);
+    tokio::select! {
+        () = busy => {}
+        // It answers the pings of the transport.
+        told = silent.recv() => panic!("an unexpected message: {told:?}"),
+        lost = envelope(&mut other, &lost) => assert_gone(lost),
+    }
+    answer(&mut worker, given.request_id, &success(odd_value())).await;
+    let reply = reply_to(&mut caller, asked.request_id).await;
     assert_eq!(*body(&reply), Bytes::from(success(odd_value()).encode()));
     daemon.stop().await;
 }
