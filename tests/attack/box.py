@@ -30,7 +30,8 @@ def backends(world):
     yield "bubblewrap as root", world.target()
     yield "bubblewrap as a user", world.target("user", config=WITHOUT_GROUPS, user=STRANGER)
     if os.environ.get("RINGBACK_TEST_WITHOUT_DOCKER"):
-        print("   LEFT OUT: containers, because RINGBACK_TEST_WITHOUT_DOCKER is set", flush=True)
+        assert not os.environ.get("CI"), "RINGBACK_TEST_WITHOUT_DOCKER is set, and nothing may be skipped here"
+        print("   SKIPPED: containers, because RINGBACK_TEST_WITHOUT_DOCKER is set", flush=True)
     else:
         yield "a container", world.target("docker", config=docker_config())
 

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use crate::skipped::Skipped;
 use crate::steps::{Outcome, Steps};
 use crate::{Run, Subcommand, tidy};
 
@@ -26,26 +27,27 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
 }
 
 fn tests(steps: &mut Steps) -> Outcome {
-    let ran = run_tests(steps);
+    let skipped = Skipped::in_workspace(steps.root());
+    let ran = run_tests(steps, &skipped);
     // The tests' container engine would end on its own, but later.
     let mut engine = Command::new("python3");
     engine.args(["tests/docker/engine.py", "down"]);
     let ended = steps.command("stop the container engine", engine);
-    ran.and(ended)
+    ran.and(ended)?;
+    steps.function("skipped tests", |_| skipped.check())
 }
 
 /// nextest runs each test in its own process and stops one that hangs; `cargo test` is the fallback
 /// that every toolchain has.
-fn run_tests(steps: &mut Steps) -> Outcome {
-    if nextest_is_installed(steps.cargo("nextest --version")) {
-        steps.command("tests", steps.cargo("nextest run --release --workspace"))
+fn run_tests(steps: &mut Steps, skipped: &Skipped) -> Outcome {
+    let mut tests = if nextest_is_installed(steps.cargo("nextest --version")) {
+        steps.cargo("nextest run --release --workspace")
     } else {
         println!("\ncargo-nextest is not installed: `cargo test` runs the tests, without timeouts");
-        steps.command(
-            "tests",
-            steps.cargo("test --release --workspace --lib --bins --tests --quiet"),
-        )
-    }
+        steps.cargo("test --release --workspace --lib --bins --tests --quiet")
+    };
+    skipped.record(&mut tests);
+    steps.command("tests", tests)
 }
 
 fn nextest_is_installed(mut version: Command) -> bool {

@@ -22,6 +22,7 @@ mod golden;
 mod interop;
 mod prepare;
 mod sim;
+mod skipped;
 mod steps;
 mod tidy;
 
