@@ -18,7 +18,7 @@ pub fn plain(credential: &Credential, request: impl Into<ToolRequest>) -> Call<'
 /// Makes a call and returns the first reply.
 ///
 /// # Panics
-/// If there is none.
+/// If no reply comes.
 pub async fn reply(broker: &Broker, call: Call<'_>) -> ResponseEnvelope {
     match broker.call(call) {
         Answer::Now(reply) => reply,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use ringback_broker::studio::NoStudio;
 use ringback_broker::{
     AgentCommand, Config, ConfigView, ContainerSettings, LineSettings, SessionSettings,
 };
-use ringback_broker::studio::NoStudio;
 use ringback_proto::value::Value;
 
 /// The time for agents to end on their own: those of tests have nothing to save.

@@ -46,7 +46,7 @@ impl World {
     /// Returns the relay edge.
     ///
     /// # Panics
-    /// If there is none.
+    /// Without the relay edge.
     #[must_use]
     pub fn relay(&self) -> &RelayEdge {
         &self.setup.relay.as_ref().expect("the relay edge").edge

@@ -35,24 +35,25 @@ pub fn soon<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
 ///
 /// # Panics
 /// If it does not come within [`LIMIT`].
-pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let looking = async {
+#[track_caller]
+pub fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
+    within(what, async move {
         loop {
             if let Some(found) = look().await {
                 return found;
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
-    };
-    within(what, looking).await
+    })
 }
 
 /// Waits until a condition holds.
 ///
 /// # Panics
 /// If it does not within [`LIMIT`].
-pub async fn wait_for(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    until(what, async || condition().await.then_some(())).await;
+#[track_caller]
+pub fn wait_for(what: &str, mut condition: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    until(what, async move || condition().await.then_some(()))
 }
 
 /// Moves the clock of this runtime, instead of waiting: what is due in this time happens now. The

@@ -101,7 +101,7 @@ impl World {
     /// Returns the MCP edge.
     ///
     /// # Panics
-    /// If there is none.
+    /// Without the MCP edge.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub const fn mcp(&self) -> &ringback_edge_mcp::McpEdge {

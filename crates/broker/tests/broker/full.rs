@@ -163,7 +163,7 @@ async fn a_daemon_starts_on_a_full_disk() {
     let (project, session, workspace) = place.session().await;
     place.fill(workspace).await;
     let Place { fixture, disk, who } = place;
-    let fixture = within("a restart", fixture.restart(Duration::from_secs(1))).await;
+    let fixture = fixture.restart(Duration::from_secs(1)).await;
     let place = Place { fixture, disk, who };
     let (code, message) = refused(&place.fixture, &place.who, named("one more")).await;
     assert!(code == "busy" && message.contains("the disk is full"), "{code}: {message}");

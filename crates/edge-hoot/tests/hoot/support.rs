@@ -1,7 +1,5 @@
 //! Helpers for requests.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use ringback_client::{Client, Outcome};
 use ringback_proto::error::ToolError;
@@ -20,12 +18,6 @@ pub(crate) const WAIT: CallOptions =
 
 pub(crate) const STREAM: CallOptions =
     CallOptions { timing_hint: None, wait_ms: None, deadline_ms: None, stream: true };
-
-/// Starts a daemon with the music tools.
-pub(crate) async fn with_music() -> Daemon {
-    let studio = Arc::new(Studio::new(Settings::default()));
-    Daemon::start_with(Options { studio, ..Options::default() }).await
-}
 
 /// Returns a Request frame with a random ID.
 pub(crate) fn request(tool: impl Into<ToolRequest>, options: CallOptions) -> Frame {

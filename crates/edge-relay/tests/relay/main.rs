@@ -3,7 +3,6 @@
 #![expect(
     clippy::needless_pass_by_value,
     clippy::unwrap_used,
-    clippy::wildcard_enum_match_arm,
     reason = "a test names what it expects, where it expects it, and fails on the rest"
 )]
 

@@ -10,7 +10,7 @@ use ringback_proto::chunk::StreamChunk;
 use ringback_proto::ids::JobId;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
-use ringback_testkit::{LIMIT, wait_for, within};
+use ringback_testkit::{wait_for, within};
 use tokio::task::JoinSet;
 
 use crate::support::*;
