@@ -41,7 +41,7 @@ struct Relay {
 }
 
 #[derive(Deserialize)]
-struct Called<'a> {
+struct CallMessage<'a> {
     #[serde(borrow)]
     id: &'a RawValue,
     method: &'a str,
@@ -50,7 +50,7 @@ struct Called<'a> {
 }
 
 #[derive(Deserialize)]
-struct Posted<'a> {
+struct PostedResult<'a> {
     request_id: &'a str,
     #[serde(borrow)]
     result: &'a RawValue,
@@ -84,7 +84,7 @@ async fn serve(relay: Arc<Relay>, stream: UnixStream) -> anyhow::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut lines = BufReader::new(reader).lines();
     while let Some(line) = lines.next_line().await? {
-        let call: Called<'_> = serde_json::from_str(&line)?;
+        let call: CallMessage<'_> = serde_json::from_str(&line)?;
         let id = call.id.get().to_owned();
         let (sender, receiver) = oneshot::channel();
         lock(&relay.waiting).insert(id.clone(), sender);
@@ -113,7 +113,8 @@ async fn events(State(relay): State<Arc<Relay>>) -> Response {
 }
 
 async fn result(State(relay): State<Arc<Relay>>, body: Bytes) -> Result<&'static str, StatusCode> {
-    let posted: Posted<'_> = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let posted: PostedResult<'_> =
+        serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
     let agent = lock(&relay.waiting).remove(posted.request_id).ok_or(StatusCode::NOT_FOUND)?;
     drop(agent.send(body.slice_ref(posted.result.get().as_bytes())));
     Ok("{\"result\":{}}")
@@ -126,7 +127,7 @@ pub(crate) async fn inside(socket: &str) -> anyhow::Result<()> {
     let mut agent = BufReader::new(tokio::io::stdin()).lines();
     let mut output = tokio::io::stdout();
     while let Some(line) = agent.next_line().await? {
-        let Ok(call) = serde_json::from_str::<Called<'_>>(&line) else { continue };
+        let Ok(call) = serde_json::from_str::<CallMessage<'_>>(&line) else { continue };
         let answer = match call.method {
             "tools/call" => {
                 daemon.write_all(format!("{line}\n").as_bytes()).await?;

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::bare_circle;
 use crate::figure::{Figure, Line, Round};
-use crate::load::Measured;
+use crate::load::Measurement;
 use crate::party::Connection;
 use crate::process::{Server, cpu_us_of};
 use crate::settings::Settings;
@@ -47,7 +47,7 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
         let bare = to_bare.measure(&bare, count).await?;
         measured.push((bare, to_daemon.measure(&daemon, count).await?));
     }
-    let rounds = |value: &dyn Fn(&Measured) -> f64| -> Vec<Round> {
+    let rounds = |value: &dyn Fn(&Measurement) -> f64| -> Vec<Round> {
         measured.iter().map(|(bare, ours)| Round { bare: value(bare), ours: value(ours) }).collect()
     };
     let p50 = rounds(&|measured| measured.us);
@@ -79,7 +79,7 @@ pub(crate) async fn many(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let before_mib = many.resident_mib()?;
     for _ in 0..n_sessions {
         let Session { id, socket } = Session::open(&many).await?;
-        held.push(Held::open(&many, &id, &socket).await?);
+        held.push(OpenSession::open(&many, &id, &socket).await?);
     }
     tokio::time::sleep(SETTLE).await;
     let ours_mib = many.resident_mib()? - before_mib;
@@ -110,19 +110,19 @@ async fn bare_mib(settings: &Settings, count: usize) -> anyhow::Result<f64> {
     let before_mib = bare.resident_mib()?;
     let mut held = Vec::new();
     for _ in 0..count {
-        held.push(Held::open(&bare, "bare", &dir.path().join(bare_circle::SOCKET)).await?);
+        held.push(OpenSession::open(&bare, "bare", &dir.path().join(bare_circle::SOCKET)).await?);
     }
     tokio::time::sleep(SETTLE).await;
     Ok(bare.resident_mib()? - before_mib)
 }
 
 /// An agent on a socket and a caller on a stream.
-struct Held {
+struct OpenSession {
     _stream: (Connection, Incoming),
     _agent: UnixStream,
 }
 
-impl Held {
+impl OpenSession {
     async fn open(server: &Server, session: &str, socket: &Path) -> anyhow::Result<Self> {
         let agent = UnixStream::connect(socket).await.context("the agent has no socket")?;
         let mut line = Connection::open(server).await?;
@@ -247,7 +247,7 @@ impl Circle {
     }
 
     /// Makes calls one after another; returns the median time, and the CPU of both processes.
-    async fn measure(&mut self, server: &Server, count: usize) -> anyhow::Result<Measured> {
+    async fn measure(&mut self, server: &Server, count: usize) -> anyhow::Result<Measurement> {
         for _ in 0..count.div_ceil(WARM_UP) {
             self.call().await?;
         }
@@ -262,7 +262,7 @@ impl Circle {
         }
         times.sort();
         let us = times[times.len() / 2].as_secs_f64() * 1e6;
-        Ok(Measured { us, cpu_us: (cpu()? - before_us) / count as f64 })
+        Ok(Measurement { us, cpu_us: (cpu()? - before_us) / count as f64 })
     }
 }
 

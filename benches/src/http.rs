@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::load::Measured;
+use crate::load::Measurement;
 use crate::process::Server;
 
 /// One part in this many is a warm-up, which is not measured: caches and buffers reach their size.
@@ -93,14 +93,14 @@ pub(crate) async fn measure(
     in_flight: usize,
     request: &Bytes,
     count: usize,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<Measurement> {
     let each = count.div_ceil(in_flight);
     exchange(connections, in_flight, request, each.div_ceil(WARM_UP)).await?;
     let (start, cpu_us) = (Instant::now(), server.cpu_us()?);
     exchange(connections, in_flight, request, each).await?;
     let count = (each * in_flight) as f64;
     let us = start.elapsed().as_secs_f64() * 1e6 / count;
-    Ok(Measured { us, cpu_us: (server.cpu_us()? - cpu_us) / count })
+    Ok(Measurement { us, cpu_us: (server.cpu_us()? - cpu_us) / count })
 }
 
 async fn exchange(

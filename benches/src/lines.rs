@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::figure::{Figure, Line, Round};
-use crate::load::Measured;
+use crate::load::Measurement;
 use crate::party::{Connection, Party};
 use crate::process::{self, Server};
 use crate::settings::Settings;
@@ -49,12 +49,14 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
             rounds.push((bare, ours));
         }
     }
-    let rate = |measured: &Measured| 1e6 / measured.us;
-    let cpu = |measured: &Measured| measured.cpu_us;
+    let rate = |measured: &Measurement| 1e6 / measured.us;
+    let cpu = |measured: &Measurement| measured.cpu_us;
     let figure =
-        |name, unit, measured: &[(Measured, Measured)], value: &dyn Fn(&Measured) -> f64, line| {
-            Figure::ratio(name, unit, &rounds(measured, value), line)
-        };
+        |name,
+         unit,
+         measured: &[(Measurement, Measurement)],
+         value: &dyn Fn(&Measurement) -> f64,
+         line| { Figure::ratio(name, unit, &rounds(measured, value), line) };
     Ok(vec![
         figure("client tool, 1 in flight", "calls/s", &one, &rate, Line::AtLeast(0.6)),
         figure("client tool, 1 in flight: CPU", "CPU µs", &one, &cpu, Line::AtMost(1.5)),
@@ -173,6 +175,9 @@ async fn asked(server: &Server, path: &str, count: usize) -> anyhow::Result<f64>
     Ok((server.cpu_us()? - before_us) / count as f64)
 }
 
-fn rounds(measured: &[(Measured, Measured)], value: &dyn Fn(&Measured) -> f64) -> Vec<Round> {
+fn rounds(
+    measured: &[(Measurement, Measurement)],
+    value: &dyn Fn(&Measurement) -> f64,
+) -> Vec<Round> {
     measured.iter().map(|(bare, ours)| Round { bare: value(bare), ours: value(ours) }).collect()
 }

@@ -26,7 +26,7 @@ pub(crate) struct Load {
 
 /// The result of a load.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     /// Microseconds of wall time per call.
     pub(crate) us: f64,
     /// Microseconds of the server's CPU per call.
@@ -53,12 +53,12 @@ impl Load {
         count: usize,
         body: impl Fn(usize) -> Bytes,
         check: fn(&Message) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Measured> {
+    ) -> anyhow::Result<Measurement> {
         self.exchange(in_flight, count.div_ceil(WARM_UP), &body, check).await?;
         let (start, cpu_us) = (Instant::now(), server.cpu_us()?);
         self.exchange(in_flight, count, &body, check).await?;
         let us = start.elapsed().as_secs_f64() * 1e6 / count as f64;
-        Ok(Measured { us, cpu_us: (server.cpu_us()? - cpu_us) / count as f64 })
+        Ok(Measurement { us, cpu_us: (server.cpu_us()? - cpu_us) / count as f64 })
     }
 
     /// Makes `count` calls with `in_flight` of them pending.

@@ -15,7 +15,6 @@
 mod bare;
 mod bare_circle;
 mod bare_mcp;
-mod boxed;
 mod circle;
 mod content;
 mod figure;
@@ -30,8 +29,9 @@ mod party;
 mod ping;
 mod process;
 mod relay;
+mod sandboxed_session;
 mod settings;
-mod stored;
+mod stored_records;
 mod streams;
 mod studio;
 
@@ -100,13 +100,13 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("jobs") => jobs::run(&settings).await?,
         Some("content") => content::run(&settings).await?,
         Some("memory") => memory::run(&settings).await?,
-        Some("stored") => stored::run(&settings).await?,
+        Some("stored") => stored_records::run(&settings).await?,
         Some("mcp") => mcp::calls(&settings).await?,
         Some("sessions") => mcp::sessions(&settings).await?,
         Some("circle") => circle::calls(&settings).await?,
         Some("crowd") => circle::many(&settings).await?,
         Some("inside") => inside::run(&settings).await?,
-        Some("boxed") => boxed::run(&settings).await?,
+        Some("boxed") => sandboxed_session::run(&settings).await?,
         Some("lines") => lines::calls(&settings).await?,
         Some("clients") => lines::clients(&settings).await?,
         Some("tools") => lines::registered(&settings).await?,
@@ -127,13 +127,13 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     figures.extend(jobs::run(settings).await?);
     figures.extend(content::run(settings).await?);
     figures.extend(memory::run(settings).await?);
-    figures.extend(stored::run(settings).await?);
+    figures.extend(stored_records::run(settings).await?);
     figures.extend(mcp::calls(settings).await?);
     figures.extend(mcp::sessions(settings).await?);
     figures.extend(circle::calls(settings).await?);
     figures.extend(circle::many(settings).await?);
     figures.extend(inside::run(settings).await?);
-    figures.extend(boxed::run(settings).await?);
+    figures.extend(sandboxed_session::run(settings).await?);
     figures.extend(lines::calls(settings).await?);
     figures.extend(lines::clients(settings).await?);
     figures.extend(lines::registered(settings).await?);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::figure::{Figure, Line, Round};
 use crate::http::{self, Connection};
-use crate::load::Measured;
+use crate::load::Measurement;
 use crate::process::Server;
 use crate::settings::Settings;
 
@@ -43,8 +43,8 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
             ));
         }
     }
-    let rate = |measured: &Measured| 1e6 / measured.us;
-    let cpu = |measured: &Measured| measured.cpu_us;
+    let rate = |measured: &Measurement| 1e6 / measured.us;
+    let cpu = |measured: &Measurement| measured.cpu_us;
     Ok(vec![
         Figure::ratio(
             "tools/call, 1 in flight",
@@ -150,7 +150,7 @@ impl Side {
         Ok(Self { server, connections, call })
     }
 
-    async fn measure(&mut self, in_flight: usize, count: usize) -> anyhow::Result<Measured> {
+    async fn measure(&mut self, in_flight: usize, count: usize) -> anyhow::Result<Measurement> {
         http::measure(&mut self.connections, &self.server, in_flight, &self.call, count).await
     }
 }
@@ -166,6 +166,9 @@ fn post(server: &Server, headers: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-fn rounds(measured: &[(Measured, Measured)], value: impl Fn(&Measured) -> f64) -> Vec<Round> {
+fn rounds(
+    measured: &[(Measurement, Measurement)],
+    value: impl Fn(&Measurement) -> f64,
+) -> Vec<Round> {
     measured.iter().map(|(bare, ours)| Round { bare: value(bare), ours: value(ours) }).collect()
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::load::Measured;
+use crate::load::Measurement;
 use crate::process::Server;
 
 /// The client that is called.
@@ -45,7 +45,7 @@ pub(crate) struct Party {
 }
 
 #[derive(Deserialize)]
-struct Called<'a> {
+struct CallMessage<'a> {
     #[serde(rename = "requestID")]
     request_id: &'a str,
 }
@@ -152,12 +152,12 @@ impl Party {
         server: &Server,
         in_flight: usize,
         count: usize,
-    ) -> anyhow::Result<Measured> {
+    ) -> anyhow::Result<Measurement> {
         self.exchange(in_flight, count.div_ceil(WARM_UP)).await?;
         let (start, cpu_us) = (Instant::now(), server.cpu_us()?);
         let count = self.exchange(in_flight, count).await? as f64;
         let us = start.elapsed().as_secs_f64() * 1e6 / count;
-        Ok(Measured { us, cpu_us: (server.cpu_us()? - cpu_us) / count })
+        Ok(Measurement { us, cpu_us: (server.cpu_us()? - cpu_us) / count })
     }
 
     /// Makes about `count` calls; returns the exact number.
@@ -191,7 +191,7 @@ async fn read(
         while let Some(end) = buffer.windows(2).position(|pair| pair == b"\n\n") {
             let event: Vec<u8> = buffer.drain(..end + 2).collect();
             let Some(data) = event.strip_prefix(b"event: tool-request\ndata: ") else { continue };
-            let called: Called<'_> = serde_json::from_slice(data)?;
+            let called: CallMessage<'_> = serde_json::from_slice(data)?;
             let post = turn.next().context("a connection for answers is open")?;
             post.send(called.request_id.to_owned()).await?;
         }

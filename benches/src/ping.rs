@@ -1,7 +1,7 @@
 //! `ping` over HOOT01 against a bare echo of the same seven parts.
 
 use crate::figure::{Figure, Line, Round};
-use crate::load::{self, Load, Measured};
+use crate::load::{self, Load, Measurement};
 use crate::process::Server;
 use crate::settings::Settings;
 
@@ -31,7 +31,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     }
     let one_us = rounds(&one, |measured| measured.us);
     let many_rate = rounds(&many, |measured| 1e6 / measured.us);
-    let cpu = |measured: &Measured| measured.cpu_us;
+    let cpu = |measured: &Measurement| measured.cpu_us;
     Ok(vec![
         Figure::ratio("ping, 1 in flight", "µs", &one_us, Line::AtMost(1.25))
             .with_cpu(&rounds(&one, cpu)),
@@ -45,11 +45,14 @@ async fn measure(
     server: &Server,
     in_flight: usize,
     count: usize,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<Measurement> {
     let body = load::ping();
     load.measure(server, in_flight, count, |_| body.clone(), load::ignore).await
 }
 
-fn rounds(measured: &[(Measured, Measured)], value: impl Fn(&Measured) -> f64) -> Vec<Round> {
+fn rounds(
+    measured: &[(Measurement, Measurement)],
+    value: impl Fn(&Measurement) -> f64,
+) -> Vec<Round> {
     measured.iter().map(|(bare, ours)| Round { bare: value(bare), ours: value(ours) }).collect()
 }

@@ -33,7 +33,7 @@ struct Relay {
 }
 
 #[derive(Deserialize)]
-struct Execute<'a> {
+struct ExecuteBody<'a> {
     #[serde(rename = "toolID")]
     tool_id: &'a str,
     #[serde(borrow)]
@@ -41,7 +41,7 @@ struct Execute<'a> {
 }
 
 #[derive(Deserialize)]
-struct Posted<'a> {
+struct PostedResult<'a> {
     #[serde(rename = "requestID")]
     request_id: &'a str,
     #[serde(borrow)]
@@ -72,7 +72,8 @@ async fn pending(State(relay): State<Arc<Relay>>) -> Response {
 }
 
 async fn execute(State(relay): State<Arc<Relay>>, body: Bytes) -> Result<Response, StatusCode> {
-    let call: Execute<'_> = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let call: ExecuteBody<'_> =
+        serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
     let id = relay.n_calls.fetch_add(1, Ordering::Relaxed).to_string();
     let frame = format!(
         "event: tool-request\ndata: {{\"requestID\":\"{id}\",\"tool\":\"{}\",\"input\":{}}}\n\n",
@@ -87,7 +88,8 @@ async fn execute(State(relay): State<Arc<Relay>>, body: Bytes) -> Result<Respons
 }
 
 async fn result(State(relay): State<Arc<Relay>>, body: Bytes) -> Result<&'static str, StatusCode> {
-    let posted: Posted<'_> = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let posted: PostedResult<'_> =
+        serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
     let caller = lock(&relay.waiting).remove(posted.request_id).ok_or(StatusCode::NOT_FOUND)?;
     drop(caller.send(body.slice_ref(posted.result.get().as_bytes())));
     Ok("{\"success\":true}")

@@ -119,13 +119,13 @@ fn heard(path: &Path) -> anyhow::Result<Sound> {
 }
 
 /// The time that a program takes.
-struct Taken {
+struct RunTime {
     seconds: f64,
     /// CPU time of its main thread.
     cpu_us: f64,
 }
 
-fn timed(command: &mut Command) -> anyhow::Result<Taken> {
+fn timed(command: &mut Command) -> anyhow::Result<RunTime> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let program = command.get_program().to_string_lossy().into_owned();
     let start = Instant::now();
@@ -139,7 +139,7 @@ fn timed(command: &mut Command) -> anyhow::Result<Taken> {
     let cpu_us = nanos.context("cannot read the CPU time")? / 1e3;
     let status = child.wait()?;
     anyhow::ensure!(status.success(), "`{program}` failed: {status}");
-    Ok(Taken { seconds, cpu_us })
+    Ok(RunTime { seconds, cpu_us })
 }
 
 /// Returns an empty directory in place of the last one.

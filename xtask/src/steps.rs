@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 /// The result of a subcommand, or of one of its steps.
-pub(crate) type Outcome = Result<(), Failed>;
+pub(crate) type Outcome = Result<(), FailedStep>;
 
 /// The step that ended the run.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Failed {
+pub(crate) struct FailedStep {
     pub(crate) step: String,
     pub(crate) code: u8,
 }
@@ -21,11 +21,11 @@ pub(crate) struct Failed {
 #[derive(Debug)]
 pub(crate) struct Steps {
     root: PathBuf,
-    finished: Vec<Finished>,
+    finished: Vec<FinishedStep>,
 }
 
 #[derive(Debug)]
-struct Finished {
+struct FinishedStep {
     name: String,
     verdict: &'static str,
     took: Duration,
@@ -94,7 +94,7 @@ impl Steps {
         }
         let total: Duration = self.finished.iter().map(|step| step.took).sum();
         let mut table = "\n== summary\n".to_owned();
-        for Finished { name, verdict, took } in &self.finished {
+        for FinishedStep { name, verdict, took } in &self.finished {
             table.push_str(&format!("{verdict:<8} {:>8.1} s  {name}\n", took.as_secs_f64()));
         }
         table.push_str(&format!("{:<8} {:>8.1} s\n", "total", total.as_secs_f64()));
@@ -105,10 +105,10 @@ impl Steps {
         let took = start.elapsed();
         let verdict = if failed.is_none() { "ok" } else { "FAILED" };
         println!("-- {name}: {verdict} after {:.1} s", took.as_secs_f64());
-        self.finished.push(Finished { name: name.to_owned(), verdict, took });
+        self.finished.push(FinishedStep { name: name.to_owned(), verdict, took });
         match failed {
             None => Ok(()),
-            Some(code) => Err(Failed { step: name.to_owned(), code }),
+            Some(code) => Err(FailedStep { step: name.to_owned(), code }),
         }
     }
 }
@@ -144,14 +144,14 @@ mod tests {
     fn a_failing_command_hands_on_its_exit_code() {
         let mut steps = Steps::in_directory(Path::new("/"));
         let outcome = steps.command("fails", shell("exit 7"));
-        assert_eq!(outcome, Err(Failed { step: "fails".to_owned(), code: 7 }));
+        assert_eq!(outcome, Err(FailedStep { step: "fails".to_owned(), code: 7 }));
     }
 
     #[test]
     fn a_command_that_cannot_start_is_a_failed_step() {
         let mut steps = Steps::in_directory(Path::new("/"));
         let outcome = steps.command("absent", Command::new("no-such-program-anywhere"));
-        assert_eq!(outcome, Err(Failed { step: "absent".to_owned(), code: 1 }));
+        assert_eq!(outcome, Err(FailedStep { step: "absent".to_owned(), code: 1 }));
     }
 
     #[test]

@@ -13,10 +13,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::acp::{AcpOptions, Conversation};
 use crate::child;
 use crate::event::AgentEvent;
-use crate::handle::{AgentHandle, Inbox, Told, asked_to_end, next_message};
-use crate::spec::{AgentLimits, AgentProcess, AgentSpec, Launched, StartError};
+use crate::handle::{AgentHandle, Inbox, QueuedMessage, asked_to_end, next_message};
+use crate::protocol::{Control, Effects, ProtocolState, Wait};
+use crate::spec::{AgentLimits, AgentProcess, AgentSpec, LaunchedProcess, StartError};
 use crate::tail::Tail;
-use crate::talk::{Control, Out, Talk, Wait};
 use crate::text::Text;
 
 /// The output of an agent that leaves more input than this unread is not read.
@@ -45,9 +45,9 @@ pub struct Agent {
     inbox: Inbox,
     /// The number of aborts before the last message: those do not apply to its turn.
     n_aborts: u64,
-    talk: Talk,
+    protocol_state: ProtocolState,
     /// Pending input for the agent, and pending events.
-    out: Out,
+    out: Effects,
     garbage: Option<Garbage>,
     phase: Phase,
     /// What it has to do, and by when.
@@ -85,7 +85,7 @@ impl Agent {
     /// # Errors
     /// If the program cannot be started.
     pub fn start(spec: &AgentSpec) -> Result<(Self, AgentHandle), StartError> {
-        Self::start_with(spec, |_, _| Talk::Lines)
+        Self::start_with(spec, |_, _| ProtocolState::Lines)
     }
 
     /// Starts an agent that speaks the Agent Client Protocol.
@@ -98,7 +98,7 @@ impl Agent {
     ) -> Result<(Self, AgentHandle), StartError> {
         Self::start_with(spec, |pid, out| {
             let name = format!("p{}", pid.unwrap_or_default());
-            Talk::Acp(Box::new(Conversation::begin(options, &name, out)))
+            ProtocolState::Acp(Box::new(Conversation::begin(options, &name, out)))
         })
     }
 
@@ -109,20 +109,20 @@ impl Agent {
     ) -> Result<(Self, AgentHandle), StartError> {
         Self::start_with(spec, |_, out| {
             out.bytes.extend_from_slice(input);
-            Talk::Output(Text::default())
+            ProtocolState::Output(Text::default())
         })
     }
 
     fn start_with(
         spec: &AgentSpec,
-        talk: impl FnOnce(Option<u32>, &mut Out) -> Talk,
+        protocol_state: impl FnOnce(Option<u32>, &mut Effects) -> ProtocolState,
     ) -> Result<(Self, AgentHandle), StartError> {
-        let Launched { stdin, stdout, stderr, process } = launch(spec)?;
+        let LaunchedProcess { stdin, stdout, stderr, process } = launch(spec)?;
         let pid = process.id();
         let limits = spec.limits;
         let (handle, inbox) = AgentHandle::new(pid, limits.line_bytes_max);
-        let mut out = Out::default();
-        let talk = talk(pid, &mut out);
+        let mut out = Effects::default();
+        let protocol_state = protocol_state(pid, &mut out);
         let mut agent = Self {
             process,
             stdin: Some(stdin),
@@ -132,7 +132,7 @@ impl Agent {
             tail: Tail::new(limits.stderr_bytes_max),
             inbox,
             n_aborts: 0,
-            talk,
+            protocol_state,
             out,
             garbage: None,
             phase: Phase::Running,
@@ -174,7 +174,8 @@ impl Agent {
         let has_ended = matches!(self.phase, Phase::Draining { .. });
         let is_writing = !self.out.bytes.is_empty();
         let is_heard = self.out.bytes.len() <= UNREAD_BYTES_MAX;
-        let takes_messages = !is_writing && self.stdin.is_some() && self.talk.takes_messages();
+        let takes_messages =
+            !is_writing && self.stdin.is_some() && self.protocol_state.takes_messages();
         let quiet_at = self.quiet_at;
         let mut errors = [0; 4096];
         let Self { process, stdin, stdout, stderr, lines, inbox, out, .. } = self;
@@ -196,7 +197,7 @@ impl Agent {
         while let Some(line) = self.lines.pop() {
             let n_events = self.out.events.len();
             let (line, is_clear) = match line {
-                Line::Whole(line) => (line, self.talk.hear(line, &mut self.out)),
+                Line::Whole(line) => (line, self.protocol_state.hear(line, &mut self.out)),
                 Line::TooLong(start) => (start, false),
             };
             if !is_clear {
@@ -211,8 +212,8 @@ impl Agent {
         if is_end {
             self.stdout = None;
             match self.lines.rest() {
-                Some(Line::Whole(torn)) if self.talk.ends_after_start() => {
-                    self.talk.hear(torn, &mut self.out);
+                Some(Line::Whole(torn)) if self.protocol_state.ends_after_start() => {
+                    self.protocol_state.hear(torn, &mut self.out);
                 }
                 Some(Line::Whole(torn) | Line::TooLong(torn)) => {
                     Garbage::add(&mut self.garbage, torn);
@@ -220,8 +221,8 @@ impl Agent {
                 None => {}
             }
         }
-        self.talk.pause(is_end, &mut self.out);
-        self.quiet_at = self.talk.holds().then(|| Instant::now() + QUIET);
+        self.protocol_state.pause(is_end, &mut self.out);
+        self.quiet_at = self.protocol_state.holds().then(|| Instant::now() + QUIET);
         // One event for each read, however much garbage there is.
         self.out.events.extend(self.garbage.take().map(Garbage::event));
         self.settle();
@@ -229,7 +230,7 @@ impl Agent {
 
     fn on_quiet(&mut self) {
         self.quiet_at = None;
-        self.talk.pause(true, &mut self.out);
+        self.protocol_state.pause(true, &mut self.out);
     }
 
     fn on_stderr(&mut self, bytes: &[u8], read: &io::Result<usize>) {
@@ -239,11 +240,11 @@ impl Agent {
         }
     }
 
-    fn on_message(&mut self, message: Option<Told>) {
+    fn on_message(&mut self, message: Option<QueuedMessage>) {
         match message {
             Some(told) => {
                 self.n_aborts = told.n_aborts;
-                self.talk.tell(told, &mut self.out);
+                self.protocol_state.tell(told, &mut self.out);
             }
             None => self.stdin = None,
         }
@@ -252,14 +253,14 @@ impl Agent {
     fn on_control(&mut self, control: Control) {
         match control {
             Control::Answer { id, option } => {
-                self.talk.answer(&id, option.as_deref(), &mut self.out);
+                self.protocol_state.answer(&id, option.as_deref(), &mut self.out);
             }
             Control::Abort { number } => {
                 for _ in 0..self.inbox.take_back(number) {
-                    self.talk.taken_back(&mut self.out);
+                    self.protocol_state.taken_back(&mut self.out);
                 }
                 if self.n_aborts < number {
-                    self.talk.abort(&mut self.out);
+                    self.protocol_state.abort(&mut self.out);
                 }
             }
         }
@@ -285,7 +286,7 @@ impl Agent {
             self.give_up();
         }
         let before = self.waiting.take();
-        self.waiting = self.talk.wait().map(|wait| match before {
+        self.waiting = self.protocol_state.wait().map(|wait| match before {
             Some((same, until)) if same == wait => (wait, until),
             Some(_) | None => (wait, Instant::now() + wait.limit(&self.limits)),
         });
@@ -293,7 +294,7 @@ impl Agent {
 
     /// Closes the input of an agent that gets all of it at the start.
     fn close_if_told(&mut self) {
-        if self.out.bytes.is_empty() && self.talk.ends_after_start() {
+        if self.out.bytes.is_empty() && self.protocol_state.ends_after_start() {
             self.stdin = None;
         }
     }
@@ -356,7 +357,7 @@ impl Agent {
 
     fn end(&mut self, status: Option<ExitStatus>) {
         self.phase = Phase::Over;
-        self.talk.pause(true, &mut self.out);
+        self.protocol_state.pause(true, &mut self.out);
         self.out.tell(AgentEvent::AgentExited {
             code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
@@ -403,7 +404,7 @@ impl Garbage {
 }
 
 /// Starts the agent's process.
-fn launch(spec: &AgentSpec) -> Result<Launched, StartError> {
+fn launch(spec: &AgentSpec) -> Result<LaunchedProcess, StartError> {
     match &spec.launcher {
         Some(launcher) => launcher.launch(spec).map_err(|source| {
             let command = spec.command.clone();

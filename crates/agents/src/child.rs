@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-use crate::spec::{AgentProcess, AgentSpec, Exiting, Launched, StartError};
+use crate::spec::{AgentProcess, AgentSpec, ExitFuture, LaunchedProcess, StartError};
 
 /// A child and its group.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Plain {
 ///
 /// # Errors
 /// If the program or the directory does not exist.
-pub fn spawn(spec: &AgentSpec) -> Result<Launched, StartError> {
+pub fn spawn(spec: &AgentSpec) -> Result<LaunchedProcess, StartError> {
     let mut child = command(spec).spawn().map_err(|source: io::Error| StartError::Spawn {
         command: spec.command.clone(),
         workspace: spec.workspace.clone(),
@@ -31,7 +31,7 @@ pub fn spawn(spec: &AgentSpec) -> Result<Launched, StartError> {
         return Err(StartError::NoPipes { command: spec.command.clone() });
     };
     let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    Ok(Launched {
+    Ok(LaunchedProcess {
         stdin: Box::new(stdin),
         stdout: Box::new(stdout),
         stderr: Box::new(stderr),
@@ -67,7 +67,7 @@ impl AgentProcess for Plain {
         self.child.id()
     }
 
-    fn wait(&mut self) -> Exiting<'_> {
+    fn wait(&mut self) -> ExitFuture<'_> {
         Box::pin(self.child.wait())
     }
 

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_made_with_their_directories_and_written_anew() {
+    fn files_are_made_with_their_directories_and_overwritten() {
         let home = tempfile::tempdir().unwrap();
         for text in ["one", "two"] {
             write_files(home.path(), &file(".config/agent/x.json", text)).unwrap();

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::attached::Attached;
+use crate::attachment::MessageAttachment;
 use crate::event::Message;
-use crate::talk::Control;
+use crate::protocol::Control;
 
 /// The most messages that wait for an agent that does not read.
 const MESSAGES_MAX: usize = 16;
@@ -19,7 +19,7 @@ const CONTROLS_MAX: usize = 16;
 /// standard input is closed to signal that no more messages follow.
 #[derive(Debug, Clone)]
 pub struct AgentHandle {
-    messages: mpsc::Sender<Told>,
+    messages: mpsc::Sender<QueuedMessage>,
     controls: mpsc::Sender<Control>,
     terminate: watch::Sender<Option<Duration>>,
     n_aborts: Arc<AtomicU64>,
@@ -29,9 +29,9 @@ pub struct AgentHandle {
 
 /// A message to be delivered.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct QueuedMessage {
     pub(crate) text: String,
-    pub(crate) attached: Vec<Attached>,
+    pub(crate) attached: Vec<MessageAttachment>,
     /// How many bytes of its input line are left for attachments.
     pub(crate) room: usize,
     /// The number of aborts before it: those do not apply to it.
@@ -41,9 +41,9 @@ pub(crate) struct Told {
 /// The other end of a handle.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    pub(crate) messages: mpsc::Receiver<Told>,
+    pub(crate) messages: mpsc::Receiver<QueuedMessage>,
     /// A message that was taken from the queue and is next.
-    pub(crate) held: Option<Told>,
+    pub(crate) held: Option<QueuedMessage>,
     pub(crate) controls: mpsc::Receiver<Control>,
     pub(crate) terminate: watch::Receiver<Option<Duration>>,
 }
@@ -97,7 +97,7 @@ impl AgentHandle {
     pub fn send_with(
         &self,
         text: impl Into<String>,
-        attached: Vec<Attached>,
+        attached: Vec<MessageAttachment>,
     ) -> Result<(), SendError> {
         let message = Message::Message { text: text.into() };
         let line_bytes_max = self.line_bytes_max;
@@ -106,7 +106,7 @@ impl AgentHandle {
         };
         let Message::Message { text } = message;
         let n_aborts = self.n_aborts.load(Ordering::Acquire);
-        let told = Told { text, attached, room, n_aborts };
+        let told = QueuedMessage { text, attached, room, n_aborts };
         self.messages.try_send(told).map_err(|error| SendError::of(&error))
     }
 
@@ -173,9 +173,9 @@ impl SendError {
 /// # Cancel safety
 /// Nothing is lost.
 pub(crate) async fn next_message(
-    held: &mut Option<Told>,
-    messages: &mut mpsc::Receiver<Told>,
-) -> Option<Told> {
+    held: &mut Option<QueuedMessage>,
+    messages: &mut mpsc::Receiver<QueuedMessage>,
+) -> Option<QueuedMessage> {
     match held.take() {
         Some(told) => Some(told),
         None => messages.recv().await,

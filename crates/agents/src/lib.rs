@@ -29,7 +29,7 @@
 
 mod acp;
 mod agent;
-mod attached;
+mod attachment;
 mod child;
 mod driver;
 mod event;
@@ -41,16 +41,16 @@ mod one_shot;
 mod permission;
 mod policy;
 pub mod preset;
+mod protocol;
 pub mod scripted;
 mod spec;
 mod tail;
-mod talk;
 mod template;
 mod text;
 
 pub use acp::{AcpOptions, McpServer};
 pub use agent::Agent;
-pub use attached::Attached;
+pub use attachment::MessageAttachment;
 pub use child::spawn;
 pub use driver::{DriveError, Driver, Protocol};
 pub use event::{AgentEvent, Message, PlanEntry, StopReason, Usage};
@@ -60,4 +60,6 @@ pub use installed::{Installed, Programs};
 pub use one_shot::OneShot;
 pub use permission::{PermissionKind, PermissionOption, Permissions};
 pub use policy::{PatternError, Policy, SharedPolicy};
-pub use spec::{AgentLimits, AgentProcess, AgentSpec, Exiting, Launched, Launcher, StartError};
+pub use spec::{
+    AgentLimits, AgentProcess, AgentSpec, ExitFuture, LaunchedProcess, Launcher, StartError,
+};

@@ -17,7 +17,7 @@ use tokio::process::Command;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::child::Plain;
-use crate::spec::{AgentProcess, Launched};
+use crate::spec::{AgentProcess, LaunchedProcess};
 
 /// The longest output line of the server.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -121,7 +121,7 @@ impl ServerTool {
 
 /// A message from a server.
 #[derive(Debug)]
-pub enum Heard {
+pub enum ServerMessage {
     /// The answer to a request.
     Answer(u64, ServerAnswer),
     /// Its tool list has changed.
@@ -152,7 +152,7 @@ pub struct ToolServer {
     era: Era,
     n_requests: u64,
     outgoing: Vec<u8>,
-    heard: VecDeque<Heard>,
+    heard: VecDeque<ServerMessage>,
 }
 
 impl fmt::Debug for ToolServer {
@@ -190,8 +190,8 @@ impl ToolServer {
     ///
     /// # Cancel safety
     /// Dropping the future ends the server.
-    pub async fn over(launched: Launched, era: Era) -> Result<Self, ServerError> {
-        let Launched { stdin, stdout, stderr, process } = launched;
+    pub async fn over(launched: LaunchedProcess, era: Era) -> Result<Self, ServerError> {
+        let LaunchedProcess { stdin, stdout, stderr, process } = launched;
         Self::greeted(process, stdin, stdout, Some(stderr), era).await
     }
 
@@ -285,7 +285,7 @@ impl ToolServer {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn next(&mut self) -> Result<Heard, ServerError> {
+    pub async fn next(&mut self) -> Result<ServerMessage, ServerError> {
         loop {
             if let Some(heard) = self.heard.pop_front() {
                 return Ok(heard);
@@ -388,7 +388,9 @@ impl ToolServer {
             match timeout_at(until, self.next()).await {
                 Err(_) => break Err(ServerError::Late),
                 Ok(Err(error)) => break Err(error),
-                Ok(Ok(Heard::Answer(answered, answer))) if answered == id => break Ok(answer),
+                Ok(Ok(ServerMessage::Answer(answered, answer))) if answered == id => {
+                    break Ok(answer);
+                }
                 Ok(Ok(other)) => others.push_back(other),
             }
         };
@@ -416,7 +418,7 @@ impl ToolServer {
             let (heard, reply) = match message {
                 Ok(Message::Reply(reply)) => (answered(&reply.id, reply.outcome), None),
                 Ok(Message::Notification(told)) => match told.method.as_ref() {
-                    "notifications/tools/list_changed" => (Some(Heard::Changed), None),
+                    "notifications/tools/list_changed" => (Some(ServerMessage::Changed), None),
                     "notifications/progress" => (progress(&told.params), None),
                     _ => (None, None),
                 },
@@ -463,20 +465,20 @@ fn add_line(outgoing: &mut Vec<u8>, line: &str) -> Result<(), ServerError> {
     Ok(())
 }
 
-fn answered(id: &Id, outcome: Result<&RawValue, &RawValue>) -> Option<Heard> {
+fn answered(id: &Id, outcome: Result<&RawValue, &RawValue>) -> Option<ServerMessage> {
     let Id::Number(digits) = id else { return None };
     let outcome = outcome.map(ToOwned::to_owned).map_err(ToOwned::to_owned);
-    Some(Heard::Answer(digits.parse().ok()?, outcome))
+    Some(ServerMessage::Answer(digits.parse().ok()?, outcome))
 }
 
 /// Returns the progress of a request whose token is its own ID.
-fn progress(params: &Object<'_>) -> Option<Heard> {
+fn progress(params: &Object<'_>) -> Option<ServerMessage> {
     let number = |name: &str| params.get(name)?.get().parse::<f32>().ok();
     let id = params.get("progressToken")?.get().parse().ok()?;
     let percent = number("progress")? / number("total").unwrap_or(100.0) * 100.0;
     let message = params.text("message").unwrap_or_default().into_owned();
     let percent = percent.is_finite().then(|| percent.clamp(0.0, 100.0))?;
-    Some(Heard::Progress { id, percent, message })
+    Some(ServerMessage::Progress { id, percent, message })
 }
 
 /// Answers a request from the server. Only `ping` is supported.

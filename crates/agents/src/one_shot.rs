@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::agent::Agent;
 use crate::event::{AgentEvent, StopReason};
 use crate::files::{ConfigFile, write_files};
-use crate::handle::{AgentHandle, Inbox, Told, asked_to_end, next_message};
+use crate::handle::{AgentHandle, Inbox, QueuedMessage, asked_to_end, next_message};
+use crate::protocol::Control;
 use crate::spec::AgentSpec;
-use crate::talk::Control;
 use crate::template::fill;
 
 /// How long a program may take to stop.
@@ -28,7 +28,7 @@ pub struct OneShot {
     /// continue one, and every message is a conversation of its own.
     pub args_again: Vec<String>,
     /// Whether an earlier agent has started the conversation.
-    pub is_begun: bool,
+    pub has_started: bool,
 }
 
 /// An agent of many runs. It runs only while its next event is awaited.
@@ -137,8 +137,8 @@ impl OneShotAgent {
             }
             (Phase::Working, Some(0)) => {
                 let end = AgentEvent::Completion { stop: StopReason::EndTurn, usage: None };
-                let was_begun = std::mem::replace(&mut self.shot.is_begun, true);
-                if was_begun || self.shot.args_again.is_empty() {
+                let had_started = std::mem::replace(&mut self.shot.has_started, true);
+                if had_started || self.shot.args_again.is_empty() {
                     return end;
                 }
                 self.held = Some(end);
@@ -155,8 +155,8 @@ impl OneShotAgent {
         }
     }
 
-    fn on_message(&mut self, message: Option<Told>) -> Option<AgentEvent> {
-        let Some(Told { text: message, n_aborts, .. }) = message else {
+    fn on_message(&mut self, message: Option<QueuedMessage>) -> Option<AgentEvent> {
+        let Some(QueuedMessage { text: message, n_aborts, .. }) = message else {
             // No more messages can come.
             self.phase = Phase::Over;
             return Some(ended());
@@ -212,7 +212,7 @@ impl OneShotAgent {
 impl OneShot {
     /// Returns the arguments for a message, and the program's input.
     fn call(&self, message: &str) -> (Vec<OsString>, Vec<u8>) {
-        let is_again = self.is_begun && !self.args_again.is_empty();
+        let is_again = self.has_started && !self.args_again.is_empty();
         let args = if is_again { &self.args_again } else { &self.args };
         let is_argument = args.iter().any(|arg| arg.contains("{message}"));
         let filled = args.iter().map(|arg| fill(arg, &[("message", message)]).into()).collect();

@@ -17,7 +17,7 @@ use tokio::io::AsyncReadExt as _;
 
 use self::mcp::Mcp;
 use self::output::Output;
-use self::runner::{Runner, Stopped};
+use self::runner::{Runner, ScriptEnd};
 use crate::event::{AgentEvent, Message};
 
 /// The usage error of `sysexits.h`.
@@ -136,8 +136,8 @@ async fn run(options: Options) -> Result<u8, String> {
                 }
             };
             match runner.run(steps).await? {
-                Stopped::Done => {}
-                Stopped::Exit(code) => return Ok(code),
+                ScriptEnd::Done => {}
+                ScriptEnd::Exit(code) => return Ok(code),
             }
         }
         let n = input.read_buf(lines.room()).await.map_err(|error| error.to_string())?;

@@ -38,11 +38,11 @@ pub trait Launcher: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If it does not run. The text is shown to the user.
-    fn launch(&self, spec: &AgentSpec) -> Result<Launched, Box<dyn Error + Send + Sync>>;
+    fn launch(&self, spec: &AgentSpec) -> Result<LaunchedProcess, Box<dyn Error + Send + Sync>>;
 }
 
 /// A process that a [`Launcher`] has started.
-pub struct Launched {
+pub struct LaunchedProcess {
     /// Its input. Dropping it closes the input.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     /// Its output.
@@ -59,7 +59,7 @@ pub trait AgentProcess: fmt::Debug + Send {
     fn id(&self) -> Option<u32>;
 
     /// Waits for its end. Nothing is lost if the future is dropped and wait is called again.
-    fn wait(&mut self) -> Exiting<'_>;
+    fn wait(&mut self) -> ExitFuture<'_>;
 
     /// Asks it to end. A process that has ended is fine.
     fn terminate(&self);
@@ -74,7 +74,7 @@ pub trait AgentProcess: fmt::Debug + Send {
 }
 
 /// The end of a process, when it comes.
-pub type Exiting<'a> = Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send + 'a>>;
+pub type ExitFuture<'a> = Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send + 'a>>;
 
 /// Limits on an agent's output and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,9 +139,9 @@ impl Default for AgentLimits {
     }
 }
 
-impl fmt::Debug for Launched {
+impl fmt::Debug for LaunchedProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Launched").field("process", &self.process).finish_non_exhaustive()
+        f.debug_struct("LaunchedProcess").field("process", &self.process).finish_non_exhaustive()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::{FileError, OpenBlobsError, ReadBlobError, WriteBlobError};
 use crate::layout::{self, Layout, Temp};
 use crate::reader::Reader;
 use crate::verified::{self, Stamp, Verified};
-use crate::writer::{Stored, Writer};
+use crate::writer::{StoredContent, Writer};
 
 /// The type of a blob without a readable sidecar.
 const MIME_UNKNOWN: &str = "application/octet-stream";
@@ -81,7 +81,7 @@ impl Blobs {
     }
 
     /// Stores content that is in memory.
-    pub fn put(&self, data: &[u8], mime_type: &str) -> Result<Stored, WriteBlobError> {
+    pub fn put(&self, data: &[u8], mime_type: &str) -> Result<StoredContent, WriteBlobError> {
         let mut writer = self.writer();
         writer.write(data)?;
         writer.finish(mime_type)
@@ -94,14 +94,18 @@ impl Blobs {
         file: &mut File,
         path: &Utf8Path,
         mime_type: &str,
-    ) -> Result<Stored, WriteBlobError> {
+    ) -> Result<StoredContent, WriteBlobError> {
         let mut writer = self.writer();
         writer.read_from(file, path)?;
         writer.finish(mime_type)
     }
 
     /// Stores the content of a local file that the daemon itself chose.
-    pub fn ingest_file(&self, path: &Utf8Path, mime_type: &str) -> Result<Stored, WriteBlobError> {
+    pub fn ingest_file(
+        &self,
+        path: &Utf8Path,
+        mime_type: &str,
+    ) -> Result<StoredContent, WriteBlobError> {
         let mut file = File::open(path).map_err(FileError::on("open", path))?;
         self.ingest(&mut file, path, mime_type)
     }
@@ -222,7 +226,7 @@ impl Blobs {
         &self,
         hash: BlobHash,
         mime_type: &str,
-    ) -> Result<Option<Stored>, WriteBlobError> {
+    ) -> Result<Option<StoredContent>, WriteBlobError> {
         let size = match self.open_blob(hash) {
             Ok(reader) => reader.size(),
             Err(ReadBlobError::NotFound { .. }) => return Ok(None),
@@ -233,7 +237,7 @@ impl Blobs {
         };
         let dir = self.layout().durable_dir(&hash)?;
         layout::sync_dir(&dir)?;
-        Ok(Some(Stored { hash, size, mime_type: mime_type.to_owned(), new: false }))
+        Ok(Some(StoredContent { hash, size, mime_type: mime_type.to_owned(), new: false }))
     }
 
     /// Gives complete content its name: content and sidecar are synced first, the sidecar is in
@@ -244,7 +248,7 @@ impl Blobs {
         hash: BlobHash,
         size: u64,
         mime_type: &str,
-    ) -> Result<Stored, WriteBlobError> {
+    ) -> Result<StoredContent, WriteBlobError> {
         if let Some(stored) = self.existing(hash, mime_type)? {
             return Ok(stored);
         }
@@ -270,7 +274,7 @@ impl Blobs {
         drop(naming);
         layout::sync_dir(&dir)?;
         let new = damaged.is_none();
-        Ok(Stored { hash, size, mime_type: mime_type.to_owned(), new })
+        Ok(StoredContent { hash, size, mime_type: mime_type.to_owned(), new })
     }
 
     /// Counts a blob that got its name, possibly replacing a damaged one.

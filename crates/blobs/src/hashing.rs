@@ -17,12 +17,12 @@ const PIECES_MAX: usize = 32;
 #[derive(Debug)]
 pub(crate) enum Hashing {
     Here { hasher: Box<blake3::Hasher>, size: u64 },
-    Apart(Apart),
+    Apart(HashThread),
 }
 
 /// A thread that hashes what it is sent and returns the buffers.
 #[derive(Debug)]
-pub(crate) struct Apart {
+pub(crate) struct HashThread {
     pieces: Option<SyncSender<Vec<u8>>>,
     spare: Receiver<Vec<u8>>,
     thread: Option<JoinHandle<blake3::Hasher>>,
@@ -45,7 +45,7 @@ impl Hashing {
         *size += piece.len() as u64;
         if *size >= APART_BYTES_MIN {
             *size = 0;
-            if let Some(apart) = Apart::start((**hasher).clone()) {
+            if let Some(apart) = HashThread::start((**hasher).clone()) {
                 *self = Self::Apart(apart);
             }
         }
@@ -82,7 +82,7 @@ impl Hashing {
     }
 }
 
-impl Apart {
+impl HashThread {
     /// Returns `None` if the system cannot start a thread or has no second processor: then hashing
     /// stays on this thread.
     fn start(mut hasher: blake3::Hasher) -> Option<Self> {
@@ -116,7 +116,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for HashThread {
     fn drop(&mut self) {
         drop(self.join());
     }

@@ -41,7 +41,7 @@ pub use rooted::{OpenRootedError, Roots, RootsError};
 pub use survey::{Survey, survey};
 pub use tree::Tree;
 pub use uploads::{UploadLimits, Uploads};
-pub use writer::{MIME_CHARS_MAX, Stored, Writer};
+pub use writer::{MIME_CHARS_MAX, StoredContent, Writer};
 
 /// The name of the root in a data directory.
 pub const DIR: &str = "blobs";

@@ -7,7 +7,7 @@ mod archive;
 mod descent;
 mod diff;
 mod error;
-mod remove;
+mod removal;
 mod usage;
 mod walk;
 
@@ -23,12 +23,12 @@ use ringback_proto::ids::BlobHash;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-pub use self::archive::{Packed, pack, unpack};
+pub use self::archive::{ArchiveSummary, pack, unpack};
 pub use self::diff::{Diff, DiffError, Snapshot, compare};
 pub use self::error::TreeError;
-pub use self::remove::remove_tree;
+pub use self::removal::remove_tree;
 pub use self::usage::Usage;
-pub use self::walk::{SkipReason, Skipped, TreeLimits, Walked};
+pub use self::walk::{SkipReason, Skipped, TreeLimits, TreeListing};
 
 /// How often to retry when a concurrent rename keeps the kernel from being sure.
 const TRIES_MAX: usize = 16;
@@ -155,7 +155,7 @@ impl Tree {
         let mode = Mode::from_raw_mode(if executable { 0o755 } else { 0o644 });
         let fd = rustix::fs::openat(&dir, &temp, flags, mode)
             .map_err(|errno| TreeError::of(errno, "write", &path))?;
-        let half = HalfWritten { dir: dir.as_fd(), name: &temp, done: false };
+        let half = TemporaryFile { dir: dir.as_fd(), name: &temp, done: false };
         let mut file = File::from(fd);
         if let Some(mode) = kept_mode(dir.as_fd(), name, executable) {
             rustix::fs::fchmod(&file, mode)
@@ -179,7 +179,7 @@ impl Tree {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o644);
         let fd = rustix::fs::openat(&dir, &temp, flags, mode).map_err(failed)?;
-        let half = HalfWritten { dir: dir.as_fd(), name: &temp, done: false };
+        let half = TemporaryFile { dir: dir.as_fd(), name: &temp, done: false };
         let copied = io::copy(content, &mut File::from(fd));
         let n_bytes = copied.map_err(TreeError::on("write", &path))?;
         half.finish_new(name).map_err(|errno| match errno {
@@ -199,7 +199,7 @@ impl Tree {
         let (dir, name) = self.parent(&path)?;
         let temp = temp_name();
         rustix::fs::symlinkat(target, &dir, &temp).map_err(failed)?;
-        HalfWritten { dir: dir.as_fd(), name: &temp, done: false }.finish(name).map_err(failed)
+        TemporaryFile { dir: dir.as_fd(), name: &temp, done: false }.finish(name).map_err(failed)
     }
 
     /// Creates a directory and its parents, where they are missing.
@@ -295,13 +295,13 @@ impl Entry {
 }
 
 /// A temporary name that is removed unless it is renamed.
-struct HalfWritten<'a> {
+struct TemporaryFile<'a> {
     dir: BorrowedFd<'a>,
     name: &'a str,
     done: bool,
 }
 
-impl HalfWritten<'_> {
+impl TemporaryFile<'_> {
     /// Takes over a name, whatever had it. Renaming follows no link.
     fn finish(mut self, name: &OsStr) -> Result<(), Errno> {
         rustix::fs::renameat(self.dir, self.name, self.dir, name)?;
@@ -310,7 +310,7 @@ impl HalfWritten<'_> {
     }
 }
 
-impl HalfWritten<'_> {
+impl TemporaryFile<'_> {
     /// Takes a free name.
     fn finish_new(mut self, name: &OsStr) -> Result<(), Errno> {
         let flags = RenameFlags::NOREPLACE;
@@ -320,7 +320,7 @@ impl HalfWritten<'_> {
     }
 }
 
-impl Drop for HalfWritten<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if !self.done
             && let Err(error) = rustix::fs::unlinkat(self.dir, self.name, AtFlags::empty())

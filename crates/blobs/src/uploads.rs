@@ -10,7 +10,7 @@ use ringback_proto::record::UnixMs;
 
 use crate::blobs::Blobs;
 use crate::error::UploadError;
-use crate::writer::{Stored, Writer, check_mime};
+use crate::writer::{StoredContent, Writer, check_mime};
 
 /// The maximum length of an upload id.
 const ID_CHARS_MAX: usize = 64;
@@ -58,7 +58,7 @@ struct Entry {
 enum State {
     Open(Box<Writer>),
     /// Kept until it expires, for a caller that missed the answer.
-    Done(Stored),
+    Done(StoredContent),
     Failed,
 }
 
@@ -111,7 +111,7 @@ impl Uploads {
         id: &str,
         mime_type: &str,
         now: UnixMs,
-    ) -> Result<Stored, UploadError> {
+    ) -> Result<StoredContent, UploadError> {
         check_mime(mime_type)?;
         let key = Key::new(owner, id)?;
         let entry = lock(&self.table).get(&key).cloned().ok_or(UploadError::Unknown)?;

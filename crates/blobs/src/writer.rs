@@ -22,7 +22,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 /// A stored blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredContent {
     /// Its hash.
     pub hash: BlobHash,
     /// Its length in bytes.
@@ -119,7 +119,7 @@ impl Writer {
     }
 
     /// Makes the content durable under its name. A blob keeps the first type it was stored with.
-    pub fn finish(self, mime_type: &str) -> Result<Stored, WriteBlobError> {
+    pub fn finish(self, mime_type: &str) -> Result<StoredContent, WriteBlobError> {
         self.finish_as(None, mime_type)
     }
 
@@ -129,7 +129,7 @@ impl Writer {
         mut self,
         expected: Option<BlobHash>,
         mime_type: &str,
-    ) -> Result<Stored, WriteBlobError> {
+    ) -> Result<StoredContent, WriteBlobError> {
         check_mime(mime_type)?;
         let check = |found: BlobHash| match expected {
             Some(expected) if expected != found => {

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringback_blobs::Tree;
 use ringback_blobs::tree::{
-    EntryKind, Packed, SkipReason, Skipped, TreeError, TreeLimits, Usage, Walked, pack,
-    remove_tree, unpack,
+    ArchiveSummary, EntryKind, SkipReason, Skipped, TreeError, TreeLimits, TreeListing, Usage,
+    pack, remove_tree, unpack,
 };
 use rustix::fs::{CWD, FileType, Mode, RenameFlags};
 
@@ -136,7 +136,7 @@ fn a_pipe_does_not_block_and_is_named_as_other() {
     let listed = tree.list(Path::new(""), 10).unwrap();
     assert_eq!(listed[0].kind, EntryKind::Other);
     let mut archive = Vec::new();
-    assert_eq!(pack(&tree, &listed, &mut archive).unwrap(), Packed::default());
+    assert_eq!(pack(&tree, &listed, &mut archive).unwrap(), ArchiveSummary::default());
     write(&tree, "pipe", "a file now").unwrap();
     assert_eq!(read(&tree, "pipe").unwrap(), "a file now");
 }
@@ -317,7 +317,7 @@ fn an_archive_becomes_the_same_tree_again() {
     let entries = tree.walk(Path::new(""), LIMITS, |_| true).unwrap().entries;
     let mut archive = Vec::new();
     let packed = pack(&tree, &entries, &mut archive).unwrap();
-    assert_eq!(packed, Packed { files: 7, bytes: 15, skipped: vec![] });
+    assert_eq!(packed, ArchiveSummary { files: 7, bytes: 15, skipped: vec![] });
 
     fs::create_dir(dir.path().join("copy")).unwrap();
     let copy = Tree::open(&dir.path().join("copy")).unwrap();
@@ -405,7 +405,7 @@ fn a_link_that_is_swapped_in_leads_nowhere() {
                 assert_eq!(text, "inside");
             }
             drop(write(&tree, "sub/written", "text"));
-            if let Ok(Walked { entries, .. }) = tree.walk(Path::new(""), LIMITS, |_| true) {
+            if let Ok(TreeListing { entries, .. }) = tree.walk(Path::new(""), LIMITS, |_| true) {
                 let mut archive = Vec::new();
                 // Only the link's own target may end with that word.
                 if pack(&tree, &entries, &mut archive).is_ok() {

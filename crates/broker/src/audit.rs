@@ -7,12 +7,12 @@ use camino::Utf8Path;
 use metrics::Counter;
 use ringback_core::Now;
 use ringback_core::lines::LineName;
-use ringback_core::trace::{Answered, OnLine, Trace, TraceRing};
+use ringback_core::trace::{CallAnswer, LineProgress, Trace, TraceRing};
 use ringback_proto::Error;
 use ringback_proto::ids::{CallId, JobId, RequestId, SessionId};
 use ringback_proto::principal::{Level, PrincipalId};
 use ringback_proto::tool::{Audit as AuditRule, TOOLS, ToolRow};
-use ringback_store::audit::{Audit, AuditCursor, AuditError, AuditLimits, Entry, Line, Passed};
+use ringback_store::audit::{Audit, AuditCursor, AuditError, AuditLimits, Entry, Line, Traffic};
 use tokio::time::Instant;
 
 use crate::call::Edge;
@@ -147,7 +147,7 @@ impl Auditor {
             deadline: call.deadline,
             repeat: false,
             answered: None,
-            line: Some(OnLine::new(line.clone())),
+            line: Some(LineProgress::new(line.clone())),
         });
     }
 
@@ -183,7 +183,7 @@ impl Auditor {
             Some(_) => line_calls(outcome).increment(1),
         }
         let certainty = error.map(Error::certainty);
-        let answered = Answered { at: now, outcome, certainty };
+        let answered = CallAnswer { at: now, outcome, certainty };
         lock(&self.0.traces).amend(call.id, |trace| trace.answered = Some(answered));
         self.0.audit.record(Entry {
             at_ms: now.unix,
@@ -225,7 +225,7 @@ impl Auditor {
             outcome,
             certainty: None,
             duration_us: u64::try_from(request.duration.as_micros()).unwrap_or(u64::MAX),
-            bytes: Some(Passed { up: request.usage.bytes_up, down: request.usage.bytes_down }),
+            bytes: Some(Traffic { up: request.usage.bytes_up, down: request.usage.bytes_down }),
         });
     }
 
@@ -249,14 +249,14 @@ impl Auditor {
             outcome: Cow::Borrowed(outcome),
             certainty: None,
             duration_us: u64::try_from(request.duration.as_micros()).unwrap_or(u64::MAX),
-            bytes: Some(Passed { up: request.bytes_up, down: request.bytes_down }),
+            bytes: Some(Traffic { up: request.bytes_up, down: request.bytes_down }),
         });
     }
 
     /// Records a call that repeats an earlier one.
     pub(crate) fn repeated(&self, now: Now, call: &NativeCall, job: Option<JobId>) {
         self.counted(call.row, true);
-        let answered = Answered { at: now, outcome: "repeated", certainty: None };
+        let answered = CallAnswer { at: now, outcome: "repeated", certainty: None };
         lock(&self.0.traces).amend(call.id, |trace| {
             (trace.repeat, trace.job, trace.answered) = (true, job, Some(answered));
         });
@@ -278,11 +278,11 @@ impl Auditor {
         &self,
         now: Now,
         call: &NativeCall,
-        begun: Result<JobId, &Error>,
+        job: Result<JobId, &Error>,
         started: Instant,
     ) {
-        lock(&self.0.traces).amend(call.id, |trace| trace.job = begun.ok());
-        self.answered(now, call, "job_started", begun.err(), started);
+        lock(&self.0.traces).amend(call.id, |trace| trace.job = job.ok());
+        self.answered(now, call, "job_started", job.err(), started);
     }
 
     fn answered(
@@ -295,7 +295,7 @@ impl Auditor {
     ) {
         self.counted(call.row, error.is_none());
         let (outcome, certainty) = (error.map_or(success, code), error.map(Error::certainty));
-        let answered = Answered { at: now, outcome, certainty };
+        let answered = CallAnswer { at: now, outcome, certainty };
         lock(&self.0.traces).amend(call.id, |trace| trace.answered = Some(answered));
         if call.row.audit == AuditRule::Counted {
             return;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringback_blobs::{Blobs, OpenBlobsError, Roots, RootsError, UploadLimits, Uploads};
 use ringback_core::deadline::Deadline;
 use ringback_core::jobs::StopReason;
-use ringback_core::waiting::{Waiting, waiting};
+use ringback_core::reply_mode::{ReplyMode, waiting};
 use ringback_core::{Now, policy};
 use ringback_proto::ids::{CallId, StreamId};
 use ringback_proto::principal::{Principal, PrincipalId};
@@ -26,12 +26,12 @@ use crate::disk::Space;
 use crate::handler::{self, SyncContext};
 use crate::identity::Credential;
 use crate::kernel::{
-    Alarm, Blocking, Clock, Entropy, EventHub, Kernel, Reserve, Subscription, Tasks, Unstored,
+    Alarm, Blocking, Clock, Entropy, EventHub, Kernel, PendingRecords, Reserve, Subscription, Tasks,
 };
 use crate::lines::{CallContext, Callers, LineRequest, Lines};
 use crate::native_call::NativeCall;
-use crate::replies::{AnswerBy, Followed, Pending, Replies, job_reply, reply};
-use crate::rooms::Found;
+use crate::replies::{AnswerDeadline, FollowedJob, Pending, Replies, job_reply, reply};
+use crate::rooms::LoadedState;
 use crate::rooms::Rooms;
 use crate::stream::Stream;
 use crate::{failure, native_call, upkeep};
@@ -68,7 +68,7 @@ pub enum StartError {
 
 /// The broker's environment: the machine, or a simulation of it.
 #[derive(Debug)]
-pub struct Outside {
+pub struct Environment {
     /// The records of the data directory.
     pub store: Store,
     /// The clock.
@@ -81,7 +81,7 @@ pub struct Outside {
 
 /// The sizes of the broker's tables; all are zero when the broker is idle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UnderWay {
+pub struct TableSizes {
     /// Calls in progress.
     pub n_calls: usize,
     /// Jobs that have not ended.
@@ -118,15 +118,15 @@ impl Broker {
     pub async fn start(config: Config, clock: Clock, entropy: Entropy) -> Result<Self, StartError> {
         let store = Self::open(&config)?;
         let blocking = Blocking::Threads;
-        Self::start_in(config, Outside { store, clock, entropy, blocking }).await
+        Self::start_in(config, Environment { store, clock, entropy, blocking }).await
     }
 
     /// Like [`Broker::start`], in an environment that the caller chooses.
     ///
     /// # Errors
     /// When something cannot be opened; the error says what, and what to do.
-    pub async fn start_in(config: Config, outside: Outside) -> Result<Self, StartError> {
-        let Outside { store, clock, entropy, blocking } = outside;
+    pub async fn start_in(config: Config, environment: Environment) -> Result<Self, StartError> {
+        let Environment { store, clock, entropy, blocking } = environment;
         let blobs = Blobs::open(&config.data_dir.join(ringback_blobs::DIR))?;
         let roots = Roots::open(config.file_roots.iter().map(AsRef::as_ref))?;
         let auditor = Auditor::open(&config.data_dir)?;
@@ -146,7 +146,7 @@ impl Broker {
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
             alarm: Alarm::new(),
             reserve: Reserve::new(&config.data_dir, config.sessions.disk.reserve_bytes),
-            unstored: Unstored::default(),
+            pending_records: PendingRecords::default(),
             disk_full: Notify::new(),
             tasks: Tasks::here(),
             stopping: CancellationToken::new(),
@@ -160,7 +160,7 @@ impl Broker {
             roots,
             auditor,
         };
-        let rooms = Rooms::build(kernel, Found { tokens, journal });
+        let rooms = Rooms::build(kernel, LoadedState { tokens, journal });
         rooms.jobs.restore(unfinished).await.map_err(StartError::Restore)?;
         rooms.sessions.restore_sessions(left).await.map_err(StartError::Restore)?;
         rooms.sandboxes.end_leftover_agents().await;
@@ -253,8 +253,8 @@ impl Broker {
 
     /// Returns the sizes of the tables.
     #[must_use]
-    pub fn under_way(&self) -> UnderWay {
-        UnderWay {
+    pub fn under_way(&self) -> TableSizes {
+        TableSizes {
             n_calls: self.0.calls.len(),
             n_jobs: self.0.jobs.len(),
             n_repeats: self.0.calls.repeats.len(),
@@ -405,27 +405,27 @@ impl Broker {
         Ok(Answer::Later(Replies::one(call), control))
     }
 
-    fn start_job(&self, native: NativeCall, request: ToolRequest, waiting: Waiting) -> Answer {
+    fn start_job(&self, native: NativeCall, request: ToolRequest, waiting: ReplyMode) -> Answer {
         let (kernel, jobs) = (&self.0.kernel, Arc::clone(&self.0.jobs));
         let stop = Arc::new(CallStop::new(native.deadline.allowed_ms));
-        let stream = (waiting == Waiting::Stream)
+        let stream = (waiting == ReplyMode::Stream)
             .then(|| Arc::new(Stream::new(StreamId::from_random(kernel.entropy.bytes()))));
         let control = CallControl { stop: Arc::clone(&stop), stream: stream.clone() };
         let (row, began) = (native.row, Arc::clone(&jobs));
-        let answer_by = AnswerBy::new(kernel, row, native.deadline);
+        let answer_by = AnswerDeadline::new(kernel, row, native.deadline);
         let job_stream = stream.clone();
-        let begun = self.finishing_with(async move {
+        let start = self.finishing_with(async move {
             let native = native.identified(&request);
             began.begin_job(native, request, job_stream).await
         });
         let replies = match stream {
             Some(stream) => Replies::stream(Box::pin(async move {
-                let job = answer_by.within(begun).await??;
-                Ok(Followed { jobs, row, job, stream, stop, answer_by })
+                let job = answer_by.within(start).await??;
+                Ok(FollowedJob { jobs, row, job, stream, stop, answer_by })
             })),
             None => Replies::one(Box::pin(async move {
                 let answer = async {
-                    match begun.await {
+                    match start.await {
                         Ok(job) => job_reply(&jobs, row, job, waiting, &stop).await,
                         Err(error) => error.into(),
                     }

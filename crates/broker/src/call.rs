@@ -8,7 +8,7 @@ use ringback_core::Now;
 use ringback_core::calls::CallTable;
 use ringback_core::deadline::Deadline;
 use ringback_core::repeats::same_body;
-use ringback_core::waiting::EdgeHabit;
+use ringback_core::reply_mode::EdgeHabit;
 use ringback_proto::any::Format;
 use ringback_proto::ids::{CallId, RequestId};
 use ringback_proto::principal::PrincipalId;
@@ -172,7 +172,7 @@ impl Calls {
         id: CallId,
         principal: PrincipalId,
         deadline: Deadline,
-    ) -> Result<Admitted> {
+    ) -> Result<ActiveCall> {
         let stop = Arc::new(CallStop::new(deadline.allowed_ms));
         {
             let mut table = lock(&self.table);
@@ -180,7 +180,7 @@ impl Calls {
             table.stops.insert(id, Arc::clone(&stop));
         }
         self.kernel.alarm.add(deadline.at);
-        Ok(Admitted { calls: Arc::clone(self), id, stop })
+        Ok(ActiveCall { calls: Arc::clone(self), id, stop })
     }
 
     /// Returns how many calls there are. The two tables have the same count; the larger one would
@@ -223,13 +223,13 @@ impl Calls {
 
 /// A call in progress; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct ActiveCall {
     calls: Arc<Calls>,
     id: CallId,
     pub(crate) stop: Arc<CallStop>,
 }
 
-impl Drop for Admitted {
+impl Drop for ActiveCall {
     fn drop(&mut self) {
         let mut table = lock(&self.calls.table);
         table.rules.ended(self.id);

@@ -13,7 +13,7 @@ use ringback_proto::{Error, ErrorKind, Result, ToolRequest};
 use tokio::time::Instant;
 
 use crate::broker::{Broker, admit};
-use crate::call::{Admitted, Call, Edge};
+use crate::call::{ActiveCall, Call, Edge};
 use crate::failure;
 use crate::handler::Context;
 use crate::handlers::cas::{check_readable, claim};
@@ -201,7 +201,7 @@ impl BlobWriter {
 struct Transfer {
     ctx: Context,
     call: NativeCall,
-    admitted: Admitted,
+    admitted: ActiveCall,
     began: Instant,
     is_over: bool,
 }

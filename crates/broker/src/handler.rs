@@ -116,12 +116,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ringback_core::Now;
-use ringback_core::policy::{self, Sight};
+use ringback_core::policy::{self, Visibility};
 use ringback_proto::principal::Principal;
 use ringback_proto::record::Record;
 use ringback_proto::tool::{Tool, tools};
 use ringback_proto::{Event, Result, StreamChunk, ToolRequest, ToolResponse};
-use ringback_store::{Applied, ReadError, Store, Visible};
+use ringback_store::{ReadError, RowVisibility, Store, WriteOutcome};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -180,15 +180,15 @@ impl Context {
         self.rooms.kernel.now()
     }
 
-    pub(crate) fn sight(&self) -> Sight {
+    pub(crate) fn sight(&self) -> Visibility {
         policy::sight(&self.principal)
     }
 
-    pub(crate) fn visible(&self) -> Visible {
+    pub(crate) fn visible(&self) -> RowVisibility {
         visible(self.sight())
     }
 
-    pub(crate) async fn commit(&self, records: Vec<Record>) -> Result<Vec<Applied>> {
+    pub(crate) async fn commit(&self, records: Vec<Record>) -> Result<Vec<WriteOutcome>> {
         self.rooms.kernel.commit(records).await
     }
 
@@ -242,7 +242,7 @@ impl Context {
 }
 
 /// The work of a tool that may wait.
-pub(crate) type Work = Pin<Box<dyn Future<Output = Result<ToolResponse>> + Send>>;
+pub(crate) type ToolFuture = Pin<Box<dyn Future<Output = Result<ToolResponse>> + Send>>;
 
 macro_rules! dispatch {
     ($(
@@ -267,7 +267,7 @@ macro_rules! dispatch {
         }
 
         /// Returns the work of a tool, which may wait.
-        pub(crate) fn work(ctx: Context, request: ToolRequest) -> Work {
+        pub(crate) fn work(ctx: Context, request: ToolRequest) -> ToolFuture {
             match request {
                 $(ToolRequest::$variant(request) => work_as!($timing, $variant, ctx, request),)*
             }

@@ -23,7 +23,7 @@ mod containers;
 mod content;
 mod disk;
 mod failure;
-mod follow;
+mod follower;
 pub mod handler;
 mod handlers;
 mod identity;
@@ -43,14 +43,14 @@ mod sync;
 mod upkeep;
 mod workspaces;
 
-pub use broker::{Broker, Outside, StartError, UnderWay};
+pub use broker::{Broker, Environment, StartError, TableSizes};
 pub use call::{Answer, Call, CallControl, Edge};
 pub use config::{Config, ConfigView};
 pub use confinement::{Confinement, SandboxRules};
 pub use containers::{ContainerSettings, ImageName, ImageNameError, ImageSource};
 pub use content::{BlobReader, BlobWriter, StoredBlob};
-pub use disk::{Disk, DiskLimits, Inodes, KeepFree, Space};
-pub use follow::{Follow, Followed};
+pub use disk::{Disk, DiskLimits, DiskReserve, Inodes, Space};
+pub use follower::{CallEvent, CallFollower};
 pub use identity::{Credential, Door};
 pub use kernel::{Blocking, Clock, Entropy, Subscription};
 pub use lines::{
@@ -62,14 +62,14 @@ pub use review::{Audit, AuditPage};
 pub use ringback_core::Now;
 pub use ringback_core::events::Published;
 pub use ringback_core::lines::{
-    Audience, CancelReason, Holding, LineKind, LineLimits, LineName, ToParty,
+    Audience, CancelReason, LineKind, LineLimits, LineName, PartyMessage, StreamMode,
 };
 pub use ringback_core::network;
-pub use ringback_core::sessions::{KeptEvents, SessionLimits};
+pub use ringback_core::sessions::{EventLimits, SessionLimits};
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
-    AgentCommand, AgentProtocol, InsideProgram, ModelDoor, ModelRequest, NetworkConnection,
-    NetworkDoor, NetworkOutcome, RelayDoor, SessionDoors, SessionFollower, SessionPass,
-    SessionSettings, SessionView, Spent,
+    AgentCommand, AgentProtocol, InsideProgram, LimitReached, ModelDoor, ModelRequest,
+    NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SessionDoors, SessionFollower,
+    SessionPass, SessionSettings, SessionView,
 };
 pub use workspaces::START_LIMITS;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use ringback_core::deadline::Deadline;
-use ringback_core::repeats::Begin;
+use ringback_core::repeats::Occurrence;
 use ringback_proto::ids::{CallId, RequestId};
 use ringback_proto::principal::Principal;
 use ringback_proto::record::RepeatKey;
@@ -13,11 +13,11 @@ use ringback_proto::tool::ToolRow;
 use ringback_proto::{Error, ResponseEnvelope, ToolRequest};
 use tokio::time::Instant;
 
-use crate::call::Admitted;
+use crate::call::ActiveCall;
 use crate::failure;
-use crate::handler::{self, Context, Work};
+use crate::handler::{self, Context, ToolFuture};
 use crate::identity::Credential;
-use crate::repeats::{Answered, Owed, repeat_key};
+use crate::repeats::{FirstAnswer, OwedAnswer, repeat_key};
 use crate::replies::reply;
 use crate::rooms::Rooms;
 
@@ -53,18 +53,18 @@ pub(crate) async fn once(
     call: NativeCall,
     key: RepeatKey,
     request: ToolRequest,
-    admitted: Admitted,
+    admitted: ActiveCall,
 ) -> ResponseEnvelope {
-    let owed = Owed::new();
+    let owed = OwedAnswer::new();
     let principal = call.principal.id;
     match rooms.calls.repeats.begin(
         rooms.kernel.now(),
         principal,
         key,
-        Answered::Plain(owed.place()),
+        FirstAnswer::Plain(owed.place()),
     ) {
         Err(error) => error.into(),
-        Ok(Begin::Again(Answered::Plain(first))) => {
+        Ok(Occurrence::Again(FirstAnswer::Plain(first))) => {
             rooms.kernel.auditor.repeated(rooms.kernel.now(), &call, None);
             tokio::select! {
                 biased;
@@ -72,10 +72,10 @@ pub(crate) async fn once(
                 error = admitted.stop.stopped(call.row.name) => error.into(),
             }
         }
-        Ok(Begin::Again(Answered::Job(_))) => {
+        Ok(Occurrence::Again(FirstAnswer::Job(_))) => {
             Error::internal("repeat", "one request id is used for two kinds of call").into()
         }
-        Ok(Begin::First) => {
+        Ok(Occurrence::First) => {
             let reply = match rooms.calls.unused_for_a_job(principal, key).await {
                 Ok(()) => plain(rooms, &call, request, &admitted).await,
                 Err(error) => error.into(),
@@ -94,7 +94,7 @@ pub(crate) async fn plain(
     rooms: &Arc<Rooms>,
     call: &NativeCall,
     request: ToolRequest,
-    admitted: &Admitted,
+    admitted: &ActiveCall,
 ) -> ResponseEnvelope {
     let started = Instant::now();
     let ctx = Context {
@@ -124,7 +124,7 @@ pub(crate) async fn plain(
 }
 
 /// A write that has started is finished and announced even when its caller's time is up.
-fn finishing(rooms: &Rooms, work: Work) -> Work {
+fn finishing(rooms: &Rooms, work: ToolFuture) -> ToolFuture {
     let running = rooms.kernel.tasks.spawn(work);
     Box::pin(async move { running.await.unwrap_or_else(|error| Err(failure::internal(error))) })
 }

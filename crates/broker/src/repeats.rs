@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use ringback_core::Now;
-use ringback_core::repeats::{Begin, RepeatTable};
+use ringback_core::repeats::{Occurrence, RepeatTable};
 use ringback_proto::ids::{BlobHash, JobId, RequestId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::RepeatKey;
@@ -19,7 +19,7 @@ const ENTRIES_MAX: usize = 65_536;
 
 /// Where the answer to the first call appears.
 #[derive(Debug, Clone)]
-pub(crate) enum Answered {
+pub(crate) enum FirstAnswer {
     /// A call without a job.
     Plain(Arc<SetOnce<Result<ResponseEnvelope>>>),
     /// A job: its id, or why it was not created.
@@ -28,9 +28,9 @@ pub(crate) enum Answered {
 
 /// The duty of a running call to answer its repeats; if the call panics, they get an error.
 #[derive(Debug)]
-pub(crate) struct Owed<T>(Arc<SetOnce<Result<T>>>);
+pub(crate) struct OwedAnswer<T>(Arc<SetOnce<Result<T>>>);
 
-impl<T> Owed<T> {
+impl<T> OwedAnswer<T> {
     pub(crate) fn new() -> Self {
         Self(Arc::new(SetOnce::new()))
     }
@@ -45,7 +45,7 @@ impl<T> Owed<T> {
     }
 }
 
-impl<T> Drop for Owed<T> {
+impl<T> Drop for OwedAnswer<T> {
     fn drop(&mut self) {
         // Refused if there is an answer already.
         let message = "the original of this repeated call ended without an answer";
@@ -54,7 +54,7 @@ impl<T> Drop for Owed<T> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Repeats(Mutex<RepeatTable<Answered>>);
+pub(crate) struct Repeats(Mutex<RepeatTable<FirstAnswer>>);
 
 impl Default for Repeats {
     fn default() -> Self {
@@ -68,8 +68,8 @@ impl Repeats {
         now: Now,
         principal: PrincipalId,
         key: RepeatKey,
-        answered: Answered,
-    ) -> Result<Begin<Answered>> {
+        answered: FirstAnswer,
+    ) -> Result<Occurrence<FirstAnswer>> {
         lock(&self.0).begin(now, principal, key, answered)
     }
 

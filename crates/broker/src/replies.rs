@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::deadline::Deadline;
-use ringback_core::waiting::Waiting;
+use ringback_core::reply_mode::ReplyMode;
 use ringback_proto::ids::JobId;
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::tool::ToolRow;
@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use crate::call::CallStop;
 use crate::jobs::{Interest, Jobs};
 use crate::kernel::Kernel;
-use crate::lines::LineFollowed;
+use crate::lines::LineFollower;
 use crate::rooms::Outcome;
-use crate::stream::{Next, Stream};
+use crate::stream::{NextItem, Stream};
 
 pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -29,9 +29,9 @@ pub struct Replies {
 
 enum State {
     One(Pending<ResponseEnvelope>),
-    Opening(Pending<Result<Followed>>),
-    Following(Box<Followed>),
-    OnLine(Box<LineFollowed>),
+    Opening(Pending<Result<FollowedJob>>),
+    Following(Box<FollowedJob>),
+    OnLine(Box<LineFollower>),
     Done,
 }
 
@@ -41,13 +41,13 @@ const STORED_GRACE: Duration = Duration::from_secs(2);
 
 /// The time by which a caller is answered, whatever the store does.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AnswerBy {
+pub(crate) struct AnswerDeadline {
     at: Instant,
     allowed_ms: u64,
     tool: &'static str,
 }
 
-impl AnswerBy {
+impl AnswerDeadline {
     pub(crate) fn new(kernel: &Kernel, row: &'static ToolRow, deadline: Deadline) -> Self {
         let at = kernel.clock.instant(deadline.at) + STORED_GRACE;
         Self { at, allowed_ms: deadline.allowed_ms, tool: row.name }
@@ -66,24 +66,24 @@ impl AnswerBy {
 }
 
 /// A job that one caller follows.
-pub(crate) struct Followed {
+pub(crate) struct FollowedJob {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) row: &'static ToolRow,
-    pub(crate) job: Attached,
+    pub(crate) job: CallJob,
     pub(crate) stream: Arc<Stream>,
     pub(crate) stop: Arc<CallStop>,
-    pub(crate) answer_by: AnswerBy,
+    pub(crate) answer_by: AnswerDeadline,
 }
 
 /// A job that a call belongs to.
-pub(crate) enum Attached {
+pub(crate) enum CallJob {
     /// It has not ended.
     Live(Interest),
     /// It had ended before: the call is a repeat.
     Ended(JobId, Outcome),
 }
 
-impl Attached {
+impl CallJob {
     pub(crate) fn id(&self) -> JobId {
         match self {
             Self::Live(live) => live.id,
@@ -118,11 +118,11 @@ impl Replies {
         Self { state: State::One(reply) }
     }
 
-    pub(crate) fn stream(opening: Pending<Result<Followed>>) -> Self {
+    pub(crate) fn stream(opening: Pending<Result<FollowedJob>>) -> Self {
         Self { state: State::Opening(opening) }
     }
 
-    pub(crate) fn on_line(followed: LineFollowed) -> Self {
+    pub(crate) fn on_line(followed: LineFollower) -> Self {
         Self { state: State::OnLine(Box::new(followed)) }
     }
 
@@ -157,7 +157,7 @@ enum Step {
     Last(ResponseEnvelope),
 }
 
-impl Followed {
+impl FollowedJob {
     fn start(&self) -> ResponseEnvelope {
         ResponseEnvelope::StreamStart {
             stream_id: self.stream.id,
@@ -172,7 +172,7 @@ impl Followed {
     }
 
     async fn next_or_end(&self) -> Step {
-        if let Attached::Ended(_, outcome) = &self.job {
+        if let CallJob::Ended(_, outcome) = &self.job {
             return Step::Last(self.end(outcome));
         }
         let next = tokio::select! {
@@ -180,15 +180,15 @@ impl Followed {
             next = self.stream.next(&self.jobs.kernel.clock) => next,
             () = self.stop.token.cancelled() => {
                 self.jobs.stop_soon(self.job.id());
-                Next::End
+                NextItem::End
             }
         };
         match next {
-            Next::Chunk(chunk) => {
+            NextItem::Chunk(chunk) => {
                 Step::Chunk(ResponseEnvelope::StreamChunk { stream_id: self.stream.id, chunk })
             }
-            Next::Lagged => Step::Last(self.lagged().into()),
-            Next::End => Step::Last(self.end(&self.job.outcome().await)),
+            NextItem::Lagged => Step::Last(self.lagged().into()),
+            NextItem::End => Step::Last(self.end(&self.job.outcome().await)),
         }
     }
 
@@ -211,7 +211,7 @@ impl Followed {
     }
 }
 
-impl Drop for Followed {
+impl Drop for FollowedJob {
     /// A caller that cancels and leaves immediately has still cancelled.
     fn drop(&mut self) {
         if self.stop.token.is_cancelled() {
@@ -224,13 +224,13 @@ impl Drop for Followed {
 pub(crate) async fn job_reply(
     jobs: &Arc<Jobs>,
     row: &'static ToolRow,
-    job: Attached,
-    waiting: Waiting,
+    job: CallJob,
+    waiting: ReplyMode,
     stop: &CallStop,
 ) -> ResponseEnvelope {
     let wait = match waiting {
-        Waiting::No | Waiting::Stream => return handed_out(row, &job),
-        Waiting::For(wait) => wait,
+        ReplyMode::No | ReplyMode::Stream => return handed_out(row, &job),
+        ReplyMode::For(wait) => wait,
     };
     let outcome = tokio::select! {
         biased;
@@ -251,7 +251,7 @@ pub(crate) fn reply(outcome: Result<ToolResponse>) -> ResponseEnvelope {
     }
 }
 
-fn handed_out(row: &'static ToolRow, job: &Attached) -> ResponseEnvelope {
+fn handed_out(row: &'static ToolRow, job: &CallJob) -> ResponseEnvelope {
     let job_id = job.hand_out();
     match row.timing {
         ToolTiming::FireAndForget => ResponseEnvelope::Ack {

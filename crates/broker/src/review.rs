@@ -1,6 +1,6 @@
 //! Reading the audit, for principals that may see everything.
 
-use ringback_core::policy::{Sight, sight};
+use ringback_core::policy::{Visibility, sight};
 use ringback_proto::{Error, Result};
 use ringback_store::audit::{AuditCursor, Line};
 
@@ -33,7 +33,7 @@ impl Broker {
     /// `forbidden` unless the principal has scope `admin` and is not limited to projects.
     pub fn audit(&self, credential: &Credential) -> Result<Audit<'_>> {
         let principal = credential.principal(self.0.kernel.now())?;
-        if sight(principal) != Sight::All {
+        if sight(principal) != Visibility::All {
             return Err(Error::forbidden(
                 "reading the audit",
                 "a token with scope `admin` that is not limited to projects",

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Weak};
 
-use ringback_core::policy::Sight;
+use ringback_core::policy::Visibility;
 use ringback_proto::Error;
 use ringback_proto::record::TokenRecord;
-use ringback_store::Visible;
+use ringback_store::RowVisibility;
 use ringback_store::journal::Journal;
 
 use crate::call::Calls;
@@ -47,18 +47,18 @@ pub(crate) struct Rooms {
 
 /// The state that rooms load from the disk when they are built.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct LoadedState {
     pub(crate) tokens: Vec<TokenRecord>,
     pub(crate) journal: Journal,
 }
 
 impl Rooms {
     /// Builds every room on a kernel, dependencies first.
-    pub(crate) fn build(kernel: Kernel, found: Found) -> Arc<Self> {
+    pub(crate) fn build(kernel: Kernel, found: LoadedState) -> Arc<Self> {
         Arc::new_cyclic(|rooms| Self::on(Arc::new(kernel), found, rooms))
     }
 
-    fn on(kernel: Arc<Kernel>, found: Found, rooms: &Weak<Self>) -> Self {
+    fn on(kernel: Arc<Kernel>, found: LoadedState, rooms: &Weak<Self>) -> Self {
         let identity = Arc::new(Identity::new(Arc::clone(&kernel), found.tokens));
         let calls = Arc::new(Calls::new(Arc::clone(&kernel)));
         let lines = Arc::new(Lines::new(Arc::clone(&kernel), Arc::clone(&calls)));
@@ -69,11 +69,13 @@ impl Rooms {
             rooms.clone(),
         );
         let callers = Callers::on(&lines);
-        let ground = Ground::new(kernel, identity, callers, found.journal, rooms.clone());
-        let containers = Arc::new(Containers::new(&ground));
-        let sessions = Arc::new(Sessions::new(&ground));
-        let Ground { kernel, identity, register, conversations, callers, .. } = ground.clone();
-        let Ground { workspaces, sandboxes, images, disk, .. } = ground;
+        let shared_rooms =
+            SharedRooms::new(kernel, identity, callers, found.journal, rooms.clone());
+        let containers = Arc::new(Containers::new(&shared_rooms));
+        let sessions = Arc::new(Sessions::new(&shared_rooms));
+        let SharedRooms { kernel, identity, register, conversations, callers, .. } =
+            shared_rooms.clone();
+        let SharedRooms { workspaces, sandboxes, images, disk, .. } = shared_rooms;
         Self {
             facts: Facts::new(&kernel.config, kernel.now()),
             budgets: Arc::clone(&sessions.budgets),
@@ -100,7 +102,7 @@ impl Rooms {
 
 /// The parts that sessions and containers depend on.
 #[derive(Debug, Clone)]
-pub(crate) struct Ground {
+pub(crate) struct SharedRooms {
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) identity: Arc<Identity>,
     pub(crate) callers: Callers,
@@ -114,7 +116,7 @@ pub(crate) struct Ground {
     pub(crate) rooms: Weak<Rooms>,
 }
 
-impl Ground {
+impl SharedRooms {
     fn new(
         kernel: Arc<Kernel>,
         identity: Arc<Identity>,
@@ -145,10 +147,10 @@ impl Ground {
 }
 
 /// Converts a principal's sight to the rows that the store may show.
-pub(crate) fn visible(sight: Sight) -> Visible {
+pub(crate) fn visible(sight: Visibility) -> RowVisibility {
     match sight {
-        Sight::All => Visible::All,
-        Sight::Own { owner, projects } => Visible::Owner { owner, projects },
+        Visibility::All => RowVisibility::All,
+        Visibility::Own { owner, projects } => RowVisibility::Owner { owner, projects },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use ringback_core::stream::{ChunkBuffer, Pop, Push};
+use ringback_core::stream::{ChunkBuffer, PopOutcome, PushOutcome};
 use ringback_proto::StreamChunk;
 use ringback_proto::ids::StreamId;
 use tokio::sync::Notify;
@@ -21,7 +21,7 @@ pub(crate) struct Stream {
 
 /// The next item for the reader.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum NextItem {
     Chunk(StreamChunk),
     Lagged,
     End,
@@ -38,9 +38,9 @@ impl Stream {
         loop {
             let pushed = lock(&self.buffer).push(chunk);
             match pushed {
-                Push::Taken => return self.to_reader.notify_one(),
-                Push::Closed => return,
-                Push::Wait(back) => {
+                PushOutcome::Taken => return self.to_reader.notify_one(),
+                PushOutcome::Closed => return,
+                PushOutcome::Wait(back) => {
                     chunk = back;
                     self.to_writer.notified().await;
                 }
@@ -61,23 +61,23 @@ impl Stream {
     }
 
     /// Waits for the next chunk.
-    pub(crate) async fn next(&self, clock: &Clock) -> Next {
+    pub(crate) async fn next(&self, clock: &Clock) -> NextItem {
         loop {
             let (popped, stall_deadline) = {
                 let mut buffer = lock(&self.buffer);
                 (buffer.pop(clock.now()), buffer.stall_deadline())
             };
             match popped {
-                Pop::Chunk(chunk) => {
+                PopOutcome::Chunk(chunk) => {
                     self.to_writer.notify_one();
-                    return Next::Chunk(chunk);
+                    return NextItem::Chunk(chunk);
                 }
-                Pop::Lagged => {
+                PopOutcome::Lagged => {
                     self.to_writer.notify_one();
-                    return Next::Lagged;
+                    return NextItem::Lagged;
                 }
-                Pop::End => return Next::End,
-                Pop::Nothing => self.wait(clock, stall_deadline).await,
+                PopOutcome::End => return NextItem::End,
+                PopOutcome::Nothing => self.wait(clock, stall_deadline).await,
             }
         }
     }

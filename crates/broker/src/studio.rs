@@ -12,7 +12,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use ringback_blobs::{Reader, Stored};
+pub use ringback_blobs::{Reader, StoredContent};
 use ringback_proto::tool::{Tool, tools};
 use ringback_proto::{Error, ErrorKind, Result};
 
@@ -23,7 +23,7 @@ use crate::handlers::Native;
 pub use crate::handlers::check_text;
 
 /// The work of a tool.
-pub type Work<T> = Pin<Box<dyn Future<Output = Result<<T as Tool>::Response>> + Send>>;
+pub type ToolFuture<T> = Pin<Box<dyn Future<Output = Result<<T as Tool>::Response>> + Send>>;
 
 /// A music tool that answers immediately: a plain function that gets nothing it could wait for.
 pub trait SyncTool<T: Tool> {
@@ -38,7 +38,7 @@ pub trait SyncTool<T: Tool> {
 pub trait AsyncTool<T: Tool> {
     /// Returns the work. Dropping it stops the work, except what it handed to
     /// [`StudioContext::blocking`].
-    fn work(self: Arc<Self>, ctx: StudioContext, request: T::Request) -> Work<T>;
+    fn work(self: Arc<Self>, ctx: StudioContext, request: T::Request) -> ToolFuture<T>;
 }
 
 /// Defines [`StudioTools`] as the tools of two lists, and hands their calls over to it.
@@ -96,7 +96,7 @@ impl<T: Tool> SyncTool<T> for NoStudio {
 }
 
 impl<T: Tool + 'static> AsyncTool<T> for NoStudio {
-    fn work(self: Arc<Self>, _: StudioContext, _: T::Request) -> Work<T> {
+    fn work(self: Arc<Self>, _: StudioContext, _: T::Request) -> ToolFuture<T> {
         Box::pin(async { Err(missing(T::NAME)) })
     }
 }

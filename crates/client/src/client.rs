@@ -111,7 +111,7 @@ impl Client {
     pub(crate) fn open_stream(
         &self,
         frame: Frame,
-    ) -> Result<(mpsc::Receiver<Answer>, InFlight), Error> {
+    ) -> Result<(mpsc::Receiver<Answer>, InFlightCall), Error> {
         let (sender, frames) = StreamSender::channel(self.shared.config.stream_frames_max);
         let in_flight = self.order(frame, Waiter::Many(sender))?;
         Ok((frames, in_flight))
@@ -122,13 +122,13 @@ impl Client {
         self.shared.inbox.try_send(Order { frame, waiter: None }).is_ok()
     }
 
-    fn order(&self, frame: Frame, waiter: Waiter) -> Result<InFlight, Error> {
+    fn order(&self, frame: Frame, waiter: Waiter) -> Result<InFlightCall, Error> {
         let permit = Arc::clone(&self.shared.permits)
             .try_acquire_owned()
             .map_err(|_| Error::busy("the client's list of calls in flight"))?;
         let request_id = frame.request_id;
         match self.shared.inbox.try_send(Order { frame, waiter: Some(waiter) }) {
-            Ok(()) => Ok(InFlight {
+            Ok(()) => Ok(InFlightCall {
                 request_id,
                 permit: Some(permit),
                 control: self.shared.control.clone(),
@@ -143,13 +143,13 @@ impl Client {
 
 /// A call in flight: cancels it when dropped before its end.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct InFlightCall {
     request_id: RequestId,
     permit: Option<OwnedSemaphorePermit>,
     control: mpsc::Sender<Control>,
 }
 
-impl InFlight {
+impl InFlightCall {
     /// Marks the call as finished: its only reply has arrived, and the task has forgotten it.
     fn finished(&mut self) {
         self.permit = None;
@@ -179,7 +179,7 @@ impl InFlight {
     }
 }
 
-impl Drop for InFlight {
+impl Drop for InFlightCall {
     fn drop(&mut self) {
         self.tell(false);
     }

@@ -9,7 +9,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::config::Config;
 use crate::heartbeat::{Beat, Heartbeat};
-use crate::transport::{Dealer, Link, LinkEvent, LinkState, Unsent};
+use crate::transport::{Dealer, Link, LinkEvent, LinkState, UnsentFrame};
 
 /// A socket and its connection.
 #[derive(Debug)]
@@ -18,15 +18,15 @@ pub(crate) struct LinkLoop {
     link: Link,
     connection_id: Option<u64>,
     /// Frames that did not fit into the socket.
-    unsent: VecDeque<Unsent>,
+    unsent: VecDeque<UnsentFrame>,
     heartbeat: Heartbeat,
     ticks: Interval,
-    unfinished: Option<Unfinished>,
+    unfinished: Option<RecoveryStep>,
 }
 
 /// What happened.
 #[derive(Debug)]
-pub(crate) enum Turn<T> {
+pub(crate) enum LoopEvent<T> {
     /// Connected again.
     Up,
     /// The connection is lost.
@@ -43,7 +43,7 @@ pub(crate) enum Turn<T> {
 
 /// Work after the end of a connection, repeated if its wait was dropped.
 #[derive(Debug, Clone, Copy)]
-enum Unfinished {
+enum RecoveryStep {
     /// Changes were missed: there may be a new connection already.
     FindConnection,
     /// The connection is dead, and must be dropped for another to be made.
@@ -82,7 +82,7 @@ impl LinkLoop {
     ///
     /// # Cancel safety
     /// A wait that is dropped loses nothing, if the own future loses nothing.
-    pub(crate) async fn next<T>(&mut self, own: impl Future<Output = T>) -> Turn<T> {
+    pub(crate) async fn next<T>(&mut self, own: impl Future<Output = T>) -> LoopEvent<T> {
         if let Some(unfinished) = self.unfinished {
             return self.finish(unfinished).await;
         }
@@ -92,9 +92,9 @@ impl LinkLoop {
             _ = self.ticks.tick() => self.on_interval(),
             () = self.dealer.writable(), if !self.unsent.is_empty() => {
                 self.flush();
-                Turn::Kept
+                LoopEvent::Kept
             }
-            own = own => Turn::Own(own),
+            own = own => LoopEvent::Own(own),
             received = self.dealer.recv() => self.on_received(received),
         }
     }
@@ -117,62 +117,62 @@ impl LinkLoop {
         self.dealer.close().await;
     }
 
-    fn on_link<T>(&mut self, event: LinkEvent) -> Turn<T> {
+    fn on_link<T>(&mut self, event: LinkEvent) -> LoopEvent<T> {
         match event {
             LinkEvent::Up { connection_id } => self.up(connection_id),
             LinkEvent::Down { reason } => self.down(LinkState::Down, reason),
             LinkEvent::Refused { reason } => self.down(LinkState::Refused, reason),
             LinkEvent::Unclear => {
-                self.unfinished = Some(Unfinished::FindConnection);
+                self.unfinished = Some(RecoveryStep::FindConnection);
                 self.down(LinkState::Down, "its events arrived too fast".to_owned())
             }
-            LinkEvent::Closed => Turn::Closed,
+            LinkEvent::Closed => LoopEvent::Closed,
         }
     }
 
-    fn on_interval<T>(&mut self) -> Turn<T> {
-        let Some(connection_id) = self.connection_id else { return Turn::Kept };
+    fn on_interval<T>(&mut self) -> LoopEvent<T> {
+        let Some(connection_id) = self.connection_id else { return LoopEvent::Kept };
         match self.heartbeat.interval_over() {
             Beat::Send => {
                 self.send(Frame::new(Command::Heartbeat, RequestId::random(), Body::Empty));
-                Turn::Kept
+                LoopEvent::Kept
             }
             Beat::Dead => {
-                self.unfinished = Some(Unfinished::DropConnection(connection_id));
+                self.unfinished = Some(RecoveryStep::DropConnection(connection_id));
                 self.down(LinkState::Down, "no heartbeat received".to_owned())
             }
         }
     }
 
-    fn on_received<T>(&mut self, received: Option<Result<Frame, FrameError>>) -> Turn<T> {
+    fn on_received<T>(&mut self, received: Option<Result<Frame, FrameError>>) -> LoopEvent<T> {
         self.heartbeat.heard();
-        received.map_or(Turn::Closed, Turn::Received)
+        received.map_or(LoopEvent::Closed, LoopEvent::Received)
     }
 
-    async fn finish<T>(&mut self, unfinished: Unfinished) -> Turn<T> {
+    async fn finish<T>(&mut self, unfinished: RecoveryStep) -> LoopEvent<T> {
         let found = match unfinished {
-            Unfinished::FindConnection => self.dealer.connection().await,
-            Unfinished::DropConnection(connection_id) => {
+            RecoveryStep::FindConnection => self.dealer.connection().await,
+            RecoveryStep::DropConnection(connection_id) => {
                 self.dealer.drop_connection(connection_id).await;
                 None
             }
         };
         self.unfinished = None;
-        found.map_or(Turn::Kept, |connection_id| self.up(connection_id))
+        found.map_or(LoopEvent::Kept, |connection_id| self.up(connection_id))
     }
 
-    fn up<T>(&mut self, connection_id: u64) -> Turn<T> {
+    fn up<T>(&mut self, connection_id: u64) -> LoopEvent<T> {
         tracing::debug!("connected to the daemon again");
         self.connection_id = Some(connection_id);
         self.heartbeat.heard();
-        Turn::Up
+        LoopEvent::Up
     }
 
-    fn down<T>(&mut self, state: LinkState, reason: String) -> Turn<T> {
+    fn down<T>(&mut self, state: LinkState, reason: String) -> LoopEvent<T> {
         tracing::debug!(reason, "the connection to the daemon is lost");
         self.connection_id = None;
         self.unsent.clear();
-        Turn::Down { state, reason }
+        LoopEvent::Down { state, reason }
     }
 
     fn flush(&mut self) {

@@ -15,7 +15,7 @@ use ringback_proto::{
 use tokio::sync::mpsc;
 
 use crate::call::{decode_reply, request_frame, typed};
-use crate::client::{Client, InFlight};
+use crate::client::{Client, InFlightCall};
 use crate::error::{closed, unexpected};
 use crate::pending::Answer;
 
@@ -52,7 +52,7 @@ pub struct CallStream<T: Tool> {
 pub(crate) struct Replies {
     client: Client,
     frames: mpsc::Receiver<Answer>,
-    in_flight: InFlight,
+    in_flight: InFlightCall,
     /// Lossless bytes read and not yet credited.
     uncredited: u64,
     ended: bool,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::config::Credentials;
 use crate::error::ConnectError;
 use crate::gaps::{Gap, Gaps};
-use crate::transport::{Link, Sub};
+use crate::transport::{Link, SubSocket};
 
 /// Long enough for a busy daemon, short enough for a person.
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub enum SubscribeError {
 /// the meantime.
 #[derive(Debug)]
 pub struct Subscriber {
-    sub: Sub,
+    sub: SubSocket,
     _link: Link,
     prefixes: Vec<String>,
     gaps: Gaps,
@@ -71,7 +71,7 @@ impl Subscriber {
     ) -> Result<Self, ConnectError> {
         let mut topics = prefixes.clone();
         topics.push(Heads::TOPIC.to_owned());
-        let (sub, mut link) = Sub::open(endpoint, credentials, &topics).await?;
+        let (sub, mut link) = SubSocket::open(endpoint, credentials, &topics).await?;
         link.up(endpoint, CONNECT_TIMEOUT).await?;
         Ok(Self { sub, _link: link, prefixes, gaps: Gaps::default(), waiting: VecDeque::new() })
     }

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use crate::config::Config;
 use crate::error::{closed, link_lost, no_link, unexpected};
-use crate::link_loop::{LinkLoop, Turn};
+use crate::link_loop::{LinkLoop, LoopEvent};
 use crate::pending::{Pending, Waiter};
 use crate::transport::LinkState;
 
@@ -108,17 +108,17 @@ impl ClientTask {
         }
     }
 
-    fn on_turn(&mut self, turn: Turn<Infallible>) -> Flow {
+    fn on_turn(&mut self, turn: LoopEvent<Infallible>) -> Flow {
         match turn {
-            Turn::Up => {
+            LoopEvent::Up => {
                 self.state.send_replace(LinkState::Up);
                 self.link.send(ready());
             }
-            Turn::Down { state, reason } => self.link_down(state, &reason),
-            Turn::Received(received) => self.on_frame(received),
-            Turn::Kept => {}
-            Turn::Own(never) => match never {},
-            Turn::Closed => return ControlFlow::Break(None),
+            LoopEvent::Down { state, reason } => self.link_down(state, &reason),
+            LoopEvent::Received(received) => self.on_frame(received),
+            LoopEvent::Kept => {}
+            LoopEvent::Own(never) => match never {},
+            LoopEvent::Closed => return ControlFlow::Break(None),
         }
         ControlFlow::Continue(())
     }

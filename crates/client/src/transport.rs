@@ -51,7 +51,7 @@ pub(crate) enum LinkEvent {
 
 /// A frame that has not been sent yet.
 #[derive(Debug)]
-pub(crate) struct Unsent(Message);
+pub(crate) struct UnsentFrame(Message);
 
 /// The socket for calls.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(crate) struct Link {
 
 /// The socket for events.
 #[derive(Debug)]
-pub(crate) struct Sub {
+pub(crate) struct SubSocket {
     socket: Socket,
 }
 
@@ -91,28 +91,28 @@ impl Dealer {
     /// A wait that is dropped loses no message.
     pub(crate) async fn recv(&self) -> Option<Result<Frame, FrameError>> {
         let message = self.socket.recv().await.ok()?;
-        Some(Frame::decode(&Received(&message)))
+        Some(Frame::decode(&MessageParts(&message)))
     }
 
     /// Returns the next frame if it has already arrived.
     pub(crate) fn try_recv(&self) -> Option<Result<Frame, FrameError>> {
         let message = self.socket.try_recv().ok()?;
-        Some(Frame::decode(&Received(&message)))
+        Some(Frame::decode(&MessageParts(&message)))
     }
 
     /// Prepares a frame for sending.
-    pub(crate) fn pack(frame: Frame) -> Unsent {
+    pub(crate) fn pack(frame: Frame) -> UnsentFrame {
         let mut parts = Outgoing(Vec::with_capacity(8));
         frame.encode(&mut parts);
-        Unsent(Message::multipart_payloads(parts.0))
+        UnsentFrame(Message::multipart_payloads(parts.0))
     }
 
     /// Sends a frame, or returns it while there is no room. A closed socket accepts everything: the
     /// link reports that.
-    pub(crate) fn try_send(&self, unsent: Unsent) -> Result<(), Unsent> {
+    pub(crate) fn try_send(&self, unsent: UnsentFrame) -> Result<(), UnsentFrame> {
         match self.socket.try_send(unsent.0) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(message)) => Err(Unsent(message)),
+            Err(TrySendError::Full(message)) => Err(UnsentFrame(message)),
             Err(TrySendError::Closed) => Ok(()),
             Err(TrySendError::Error(error)) => {
                 tracing::debug!(%error, "cannot send a frame");
@@ -190,7 +190,7 @@ impl Link {
     }
 }
 
-impl Sub {
+impl SubSocket {
     /// Starts to connect and subscribes to topics that start with `prefixes`.
     pub(crate) async fn open(
         endpoint: &str,
@@ -208,15 +208,15 @@ impl Sub {
     /// A wait that is dropped loses no message.
     pub(crate) async fn recv(&self) -> Option<(Bytes, Bytes)> {
         let message = self.socket.recv().await.ok()?;
-        let received = Received(&message);
+        let received = MessageParts(&message);
         Some((received.shared(0), received.shared(1)))
     }
 }
 
 /// A message as the codec reads it.
-struct Received<'a>(&'a Message);
+struct MessageParts<'a>(&'a Message);
 
-impl Parts for Received<'_> {
+impl Parts for MessageParts<'_> {
     fn n_parts(&self) -> usize {
         self.0.len()
     }

@@ -35,7 +35,7 @@ pub enum ServeError {
 
 /// Whether the tools can be called.
 #[derive(Debug, Clone)]
-pub enum Serving {
+pub enum ServingState {
     /// The daemon has not answered yet.
     Asking,
     /// They can be called.
@@ -51,7 +51,7 @@ pub enum Serving {
 #[derive(Debug)]
 #[must_use = "a worker ends when it is dropped"]
 pub struct Worker {
-    serving: watch::Receiver<Serving>,
+    serving: watch::Receiver<ServingState>,
     close: mpsc::Sender<oneshot::Sender<()>>,
     /// Aborts the task with the worker.
     _task: JoinSet<()>,
@@ -68,26 +68,28 @@ impl Worker {
     pub async fn serve(config: Config, tools: WorkerTools) -> Result<Self, ServeError> {
         let (dealer, mut link) = Dealer::open(&config.endpoint, &config.credentials).await?;
         let connection_id = link.up(&config.endpoint, config.connect_timeout).await?;
-        let (state, mut serving) = watch::channel(Serving::Asking);
+        let (state, mut serving) = watch::channel(ServingState::Asking);
         let (close, closing) = mpsc::channel(1);
         let service = tools.service().to_owned();
         let link = LinkLoop::new(&config, dealer, link, connection_id);
         let task = WorkerTask::new(&config, Arc::new(tools), link, state, closing);
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
-        let is_answer = |serving: &Serving| matches!(serving, Serving::Yes | Serving::Refused(_));
+        let is_answer = |serving: &ServingState| {
+            matches!(serving, ServingState::Yes | ServingState::Refused(_))
+        };
         let decided = tokio::time::timeout(config.connect_timeout, serving.wait_for(is_answer));
         let answer = match decided.await {
             Ok(Ok(answer)) => answer.clone(),
-            Ok(Err(_)) => Serving::Refused(closed()),
+            Ok(Err(_)) => ServingState::Refused(closed()),
             Err(_) => {
                 let (endpoint, timeout) = (config.endpoint.clone(), config.connect_timeout);
                 return Err(ConnectError::Unreachable { endpoint, timeout }.into());
             }
         };
         match answer {
-            Serving::Refused(source) => Err(ServeError::Refused { service, source }),
-            Serving::Asking | Serving::Yes | Serving::Down => {
+            ServingState::Refused(source) => Err(ServeError::Refused { service, source }),
+            ServingState::Asking | ServingState::Yes | ServingState::Down => {
                 Ok(Self { serving, close, _task: tasks })
             }
         }
@@ -95,7 +97,7 @@ impl Worker {
 
     /// Watches whether its tools can be called.
     #[must_use]
-    pub fn serving(&self) -> watch::Receiver<Serving> {
+    pub fn serving(&self) -> watch::Receiver<ServingState> {
         self.serving.clone()
     }
 

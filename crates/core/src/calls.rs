@@ -12,14 +12,14 @@ use crate::time::{MonoMs, Now};
 /// The calls in progress that wait for something.
 #[derive(Debug)]
 pub struct CallTable {
-    live: HashMap<CallId, Live>,
+    live: HashMap<CallId, LiveCall>,
     by_deadline: BTreeSet<(MonoMs, CallId)>,
     per_principal: HashMap<PrincipalId, usize>,
     per_principal_max: usize,
 }
 
 #[derive(Debug)]
-struct Live {
+struct LiveCall {
     principal: PrincipalId,
     deadline: Deadline,
 }
@@ -47,7 +47,7 @@ impl CallTable {
         }
         *n_live += 1;
         self.by_deadline.insert((deadline.at, id));
-        self.live.insert(id, Live { principal, deadline });
+        self.live.insert(id, LiveCall { principal, deadline });
         Ok(())
     }
 

@@ -20,20 +20,20 @@ pub struct ContainerTable<L, E, S> {
     leaving: HashSet<ProjectId>,
     containers_max: usize,
     /// Counts starts and ends, so that both have an order.
-    n_begun: u64,
+    n_started: u64,
     is_closed: bool,
 }
 
 #[derive(Debug)]
 enum Slot<L, E> {
     /// With what was there before, if this comes to nothing.
-    Starting(Option<Ended<E>>),
+    Starting(Option<EndedSlot<E>>),
     Running(L),
-    Ended(Ended<E>),
+    Ended(EndedSlot<E>),
 }
 
 #[derive(Debug)]
-struct Ended<E> {
+struct EndedSlot<E> {
     order: u64,
     ended: E,
 }
@@ -57,7 +57,7 @@ pub enum Place {
 
 /// What a container is found to be.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found<L, E> {
+pub enum ContainerState<L, E> {
     /// It is being started.
     Starting,
     /// It runs.
@@ -91,7 +91,7 @@ impl<L: Clone, E: Clone, S: Clone> ContainerTable<L, E, S> {
             commands: HashMap::new(),
             leaving: HashSet::new(),
             containers_max,
-            n_begun: 0,
+            n_started: 0,
             is_closed: false,
         }
     }
@@ -142,7 +142,7 @@ impl<L: Clone, E: Clone, S: Clone> ContainerTable<L, E, S> {
     /// The container that ran has ended. What is remembered of the oldest is forgotten.
     pub fn end(&mut self, project: ProjectId, ended: E) {
         let order = self.next();
-        self.slots.insert(project, Slot::Ended(Ended { order, ended }));
+        self.slots.insert(project, Slot::Ended(EndedSlot { order, ended }));
         let ended = self.slots.iter().filter_map(|(project, slot)| match slot {
             Slot::Ended(ended) => Some((ended.order, *project)),
             Slot::Starting(_) | Slot::Running(_) => None,
@@ -157,11 +157,11 @@ impl<L: Clone, E: Clone, S: Clone> ContainerTable<L, E, S> {
 
     /// The container of a project.
     #[must_use]
-    pub fn find(&self, project: ProjectId) -> Option<Found<L, E>> {
+    pub fn find(&self, project: ProjectId) -> Option<ContainerState<L, E>> {
         self.slots.get(&project).map(|slot| match slot {
-            Slot::Starting(_) => Found::Starting,
-            Slot::Running(live) => Found::Running(live.clone()),
-            Slot::Ended(ended) => Found::Ended(ended.ended.clone()),
+            Slot::Starting(_) => ContainerState::Starting,
+            Slot::Running(live) => ContainerState::Running(live.clone()),
+            Slot::Ended(ended) => ContainerState::Ended(ended.ended.clone()),
         })
     }
 
@@ -252,8 +252,8 @@ impl<L: Clone, E: Clone, S: Clone> ContainerTable<L, E, S> {
     }
 
     const fn next(&mut self) -> u64 {
-        self.n_begun += 1;
-        self.n_begun
+        self.n_started += 1;
+        self.n_started
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
         let mut table = Containers::new(2);
         assert_eq!(table.claim(project(1)), Ok(None));
         assert_eq!(table.claim(project(1)), Err(Refusal::Starting));
-        assert_eq!(table.find(project(1)), Some(Found::Starting));
+        assert_eq!(table.find(project(1)), Some(ContainerState::Starting));
         assert!(table.run(project(1), "one"));
         assert_eq!(table.claim(project(1)), Ok(Some("one")), "it runs already");
         assert_eq!(table.claim(project(2)), Ok(None));
@@ -297,7 +297,7 @@ mod tests {
         table.end(project(1), 7);
         assert_eq!(table.claim(project(1)), Ok(None));
         table.release(project(1));
-        assert_eq!(table.find(project(1)), Some(Found::Ended(7)));
+        assert_eq!(table.find(project(1)), Some(ContainerState::Ended(7)));
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
             table.end(project(n), n.into());
         }
         assert_eq!(table.find(project(0)), None, "the oldest is forgotten");
-        assert_eq!(table.find(project(1)), Some(Found::Ended(1)));
+        assert_eq!(table.find(project(1)), Some(ContainerState::Ended(1)));
     }
 
     /// Rule: nothing starts in a project that is being deleted, and its commands are stopped.

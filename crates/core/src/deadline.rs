@@ -4,7 +4,7 @@ use crate::time::{MonoMs, Now};
 
 /// The origin of a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum DeadlineSource {
     /// The caller requested it.
     Caller,
     /// The tool's own limit.
@@ -13,7 +13,7 @@ pub enum Bound {
     Daemon,
 }
 
-impl Bound {
+impl DeadlineSource {
     /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -33,7 +33,7 @@ pub struct Deadline {
     /// The time the call had when it was admitted.
     pub allowed_ms: u64,
     /// The origin of the limit.
-    pub bound: Bound,
+    pub bound: DeadlineSource,
 }
 
 impl Deadline {
@@ -45,12 +45,13 @@ impl Deadline {
         tool_ms: Option<u64>,
         daemon_ms: u64,
     ) -> Self {
-        let (allowed_ms, bound) = [(caller_ms, Bound::Caller), (tool_ms, Bound::Tool)]
-            .into_iter()
-            .filter_map(|(ms, bound)| ms.map(|ms| (ms, bound)))
-            .chain([(daemon_ms, Bound::Daemon)])
-            .min_by_key(|(ms, _)| *ms)
-            .expect("the daemon's limit is always there");
+        let (allowed_ms, bound) =
+            [(caller_ms, DeadlineSource::Caller), (tool_ms, DeadlineSource::Tool)]
+                .into_iter()
+                .filter_map(|(ms, bound)| ms.map(|ms| (ms, bound)))
+                .chain([(daemon_ms, DeadlineSource::Daemon)])
+                .min_by_key(|(ms, _)| *ms)
+                .expect("the daemon's limit is always there");
         Self { at: now.mono.saturating_add(allowed_ms), allowed_ms, bound }
     }
 
@@ -69,10 +70,10 @@ mod tests {
     fn the_smallest_limit_wins_and_only_the_remainder_goes_on() {
         let now = Now { mono: 1_000, unix: 0 };
         let cases = [
-            ((Some(50), Some(60), 70), (50, Bound::Caller)),
-            ((Some(90), Some(60), 70), (60, Bound::Tool)),
-            ((None, None, 70), (70, Bound::Daemon)),
-            ((Some(u64::MAX), None, 70), (70, Bound::Daemon)),
+            ((Some(50), Some(60), 70), (50, DeadlineSource::Caller)),
+            ((Some(90), Some(60), 70), (60, DeadlineSource::Tool)),
+            ((None, None, 70), (70, DeadlineSource::Daemon)),
+            ((Some(u64::MAX), None, 70), (70, DeadlineSource::Daemon)),
         ];
         for ((caller, tool, daemon), (allowed, bound)) in cases {
             let deadline = Deadline::smallest(now, caller, tool, daemon);

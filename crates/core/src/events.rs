@@ -7,7 +7,7 @@ use ringback_proto::event::{Event, Heads, SequencedEvent};
 use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
 
-use crate::policy::Sight;
+use crate::policy::Visibility;
 use crate::time::Now;
 
 /// An event with its position in the sequence, and its owner.
@@ -109,7 +109,7 @@ impl EventRing {
         &self,
         cursor: u64,
         limit: usize,
-        sight: &Sight,
+        sight: &Visibility,
         mut wanted: impl FnMut(&Event) -> bool,
     ) -> Page {
         let oldest = self.kept.front().map_or(self.last_seq + 1, |oldest| oldest.event.seq);
@@ -184,14 +184,14 @@ mod tests {
             let event = if number % 3 == 0 { progress(number) } else { state_changed(number) };
             ring.publish(NOW, event, owner(number % 2), None);
         }
-        let all = ring.after(0, 100, &Sight::All, |_| true);
+        let all = ring.after(0, 100, &Visibility::All, |_| true);
         let seqs: Vec<_> = all.events.iter().map(|event| event.event.seq).collect();
         assert_eq!(seqs, (1..=30).collect::<Vec<_>>());
-        let topic = ring.after(0, 100, &Sight::All, |event| event.topic() == "job.progress");
+        let topic = ring.after(0, 100, &Visibility::All, |event| event.topic() == "job.progress");
         let seqs: Vec<_> = topic.events.iter().map(|event| event.event.topic_seq).collect();
         assert_eq!(seqs, (1..=10).collect::<Vec<_>>());
 
-        let own = Sight::Own { owner: owner(1), projects: vec![] };
+        let own = Visibility::Own { owner: owner(1), projects: vec![] };
         let page = ring.after(0, 100, &own, |event| event.topic() == "job.progress");
         let seqs: Vec<_> = page.events.iter().map(|event| event.owner_topic_seq).collect();
         assert_eq!(seqs, (1..=5).collect::<Vec<_>>());
@@ -209,7 +209,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut missed = 0;
         loop {
-            let page = ring.after(cursor, 4, &Sight::All, |_| true);
+            let page = ring.after(cursor, 4, &Visibility::All, |_| true);
             missed += page.missed;
             cursor = page.cursor;
             if page.events.is_empty() {
@@ -219,8 +219,8 @@ mod tests {
         }
         assert_eq!(missed, 15);
         assert_eq!(seen, (16..=25).collect::<Vec<_>>());
-        assert_eq!(ring.after(25, 4, &Sight::All, |_| true).missed, 0);
-        assert_eq!(EventRing::new(1, 4).after(0, 4, &Sight::All, |_| true).missed, 0);
+        assert_eq!(ring.after(25, 4, &Visibility::All, |_| true).missed, 0);
+        assert_eq!(EventRing::new(1, 4).after(0, 4, &Visibility::All, |_| true).missed, 0);
     }
 
     #[test]
@@ -228,7 +228,8 @@ mod tests {
         let mut ring = EventRing::new(3, 10);
         ring.publish(NOW, state_changed(1), owner(1), None);
         ring.publish(NOW, state_changed(2), owner(2), None);
-        let page = ring.after(0, 4, &Sight::Own { owner: owner(1), projects: vec![] }, |_| true);
+        let page =
+            ring.after(0, 4, &Visibility::Own { owner: owner(1), projects: vec![] }, |_| true);
         assert_eq!((page.events.len(), page.cursor), (1, 2));
     }
 }

@@ -23,12 +23,12 @@ pub mod lines;
 pub mod network;
 pub mod policy;
 pub mod repeats;
+pub mod reply_mode;
 pub mod sessions;
 pub mod spending;
 pub mod stream;
 pub mod time;
 pub mod trace;
-pub mod waiting;
 
 pub use effects::Effects;
 pub use time::Now;

@@ -12,7 +12,7 @@ use ringback_proto::network::{
 
 /// Why a destination is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Denied {
+pub enum Denial {
     /// The session has no network.
     NoNetwork,
     /// The destination is not listed.
@@ -23,7 +23,7 @@ pub enum Denied {
 
 /// Whether an address belongs to this machine. It is passed in because only the shell knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum AddressOwner {
     /// It is.
     Ours,
     /// It is not.
@@ -35,12 +35,12 @@ pub enum Whose {
 ///
 /// # Errors
 /// The reason for the denial.
-pub fn permits(policy: &NetworkPolicy, to: &Destination) -> Result<(), Denied> {
+pub fn permits(policy: &NetworkPolicy, to: &Destination) -> Result<(), Denial> {
     match policy.mode {
-        NetworkMode::None | NetworkMode::Model => Err(Denied::NoNetwork),
+        NetworkMode::None | NetworkMode::Model => Err(Denial::NoNetwork),
         NetworkMode::Full => Ok(()),
         NetworkMode::Allow if policy.allow.iter().any(|rule| names(rule, to)) => Ok(()),
-        NetworkMode::Allow => Err(Denied::NotListed),
+        NetworkMode::Allow => Err(Denial::NotListed),
     }
 }
 
@@ -53,8 +53,8 @@ pub fn permits_address(
     policy: &NetworkPolicy,
     to: &Destination,
     address: IpAddr,
-    whose: Whose,
-) -> Result<(), Denied> {
+    whose: AddressOwner,
+) -> Result<(), Denial> {
     permits(policy, to)?;
     let address = address.to_canonical();
     let listed = Destination { host: Host::Address(address), port: to.port };
@@ -62,8 +62,8 @@ pub fn permits_address(
         return Ok(());
     }
     match whose {
-        Whose::Others if is_public(address) => Ok(()),
-        Whose::Others | Whose::Ours => Err(Denied::NotPublic),
+        AddressOwner::Others if is_public(address) => Ok(()),
+        AddressOwner::Others | AddressOwner::Ours => Err(Denial::NotPublic),
     }
 }
 
@@ -179,8 +179,13 @@ mod tests {
     }
 
     /// Checks a host at its own address or one that its name resolves to.
-    fn judged(text: &str, host: &str, address: &str) -> Result<(), Denied> {
-        permits_address(&policy(text), &to(host, 443), address.parse().unwrap(), Whose::Others)
+    fn judged(text: &str, host: &str, address: &str) -> Result<(), Denial> {
+        permits_address(
+            &policy(text),
+            &to(host, 443),
+            address.parse().unwrap(),
+            AddressOwner::Others,
+        )
     }
 
     /// REQ: network policy: `none` and `model` reach no host.
@@ -188,7 +193,7 @@ mod tests {
     fn without_a_network_no_host_is_permitted() {
         for text in ["none", "model"] {
             let found = permits(&policy(text), &to("example.org", 443));
-            assert_eq!(found, Err(Denied::NoNetwork), "{text}");
+            assert_eq!(found, Err(Denial::NoNetwork), "{text}");
         }
     }
 
@@ -212,7 +217,7 @@ mod tests {
             ("[::ffff:93.184.216.34]", 443, true),
             ("[2606:2800::1]", 443, false),
         ] {
-            let expected = if is_fine { Ok(()) } else { Err(Denied::NotListed) };
+            let expected = if is_fine { Ok(()) } else { Err(Denial::NotListed) };
             assert_eq!(permits(&policy, &to(host, port)), expected, "{host}:{port}");
         }
     }
@@ -247,7 +252,7 @@ mod tests {
         ] {
             for text in ["allow example.org:443", "full"] {
                 let found = judged(text, "example.org", address);
-                assert_eq!(found, Err(Denied::NotPublic), "{text}: {address}");
+                assert_eq!(found, Err(Denial::NotPublic), "{text}: {address}");
             }
         }
         for address in ["93.184.216.34", "1.1.1.1", "2606:4700::1111", "2a00:1450::1"] {
@@ -261,10 +266,10 @@ mod tests {
         let listed = "allow example.org:443 10.0.0.0/8:443 [fd00::1]:*";
         assert_eq!(judged(listed, "example.org", "10.1.1.1"), Ok(()));
         assert_eq!(judged(listed, "example.org", "fd00::1"), Ok(()));
-        assert_eq!(judged(listed, "example.org", "127.0.0.1"), Err(Denied::NotPublic));
+        assert_eq!(judged(listed, "example.org", "127.0.0.1"), Err(Denial::NotPublic));
         assert_eq!(
             judged("allow example.org:443 127.0.0.1:80", "example.org", "127.0.0.1"),
-            Err(Denied::NotPublic)
+            Err(Denial::NotPublic)
         );
     }
 
@@ -273,10 +278,10 @@ mod tests {
     #[test]
     fn an_address_must_be_listed_itself() {
         let text = "allow example.org:443";
-        assert_eq!(judged(text, "93.184.216.34", "93.184.216.34"), Err(Denied::NotListed));
-        assert_eq!(judged("full", "127.0.0.1", "127.0.0.1"), Err(Denied::NotPublic));
+        assert_eq!(judged(text, "93.184.216.34", "93.184.216.34"), Err(Denial::NotListed));
+        assert_eq!(judged("full", "127.0.0.1", "127.0.0.1"), Err(Denial::NotPublic));
         assert_eq!(judged("full 127.0.0.1:443", "127.0.0.1", "127.0.0.1"), Ok(()));
-        assert_eq!(judged("full 127.0.0.1:443", "127.0.0.2", "127.0.0.2"), Err(Denied::NotPublic));
+        assert_eq!(judged("full 127.0.0.1:443", "127.0.0.2", "127.0.0.2"), Err(Denial::NotPublic));
     }
 
     /// Rule: an address of this machine is not public, whatever it looks like.
@@ -284,10 +289,10 @@ mod tests {
     fn an_address_of_this_machine_must_be_listed() {
         let address = "93.184.216.34".parse().unwrap();
         let ours = |text: &str| {
-            permits_address(&policy(text), &to("example.org", 443), address, Whose::Ours)
+            permits_address(&policy(text), &to("example.org", 443), address, AddressOwner::Ours)
         };
-        assert_eq!(ours("full"), Err(Denied::NotPublic));
-        assert_eq!(ours("allow example.org:443"), Err(Denied::NotPublic));
+        assert_eq!(ours("full"), Err(Denial::NotPublic));
+        assert_eq!(ours("allow example.org:443"), Err(Denial::NotPublic));
         assert_eq!(ours("full 93.184.216.34:443"), Ok(()));
     }
 

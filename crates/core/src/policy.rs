@@ -8,7 +8,7 @@
 mod tests;
 
 use ringback_proto::ids::{ProjectId, SessionId};
-use ringback_proto::principal::{AgentKey, HeldBy, Level, Principal, PrincipalId, Target};
+use ringback_proto::principal::{AgentKey, KeyHolder, Level, Principal, PrincipalId, Target};
 use ringback_proto::tool::{ToolKind, ToolRow};
 use ringback_proto::{Error, Result};
 
@@ -17,7 +17,7 @@ const NO_AGENTS: &str = "a token that no agent holds";
 
 /// What a principal sees: what it owns, what its projects own, or everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sight {
+pub enum Visibility {
     /// Everything.
     All,
     /// What it owns, and what belongs to these projects.
@@ -29,7 +29,7 @@ pub enum Sight {
     },
 }
 
-impl Sight {
+impl Visibility {
     /// Returns whether something with this owner and project is visible.
     #[must_use]
     pub fn includes(&self, owner: PrincipalId, project: Option<ProjectId>) -> bool {
@@ -44,7 +44,7 @@ impl Sight {
 
 /// The requirements of a tool on a key besides its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
+pub enum KeyRequirement {
     /// Nothing: the named resources decide.
     Level,
     /// That it covers whole projects, not just one session.
@@ -58,7 +58,7 @@ pub enum Needs {
 /// Returns the requirements of a tool on a key besides its scope. Every new tool needs a decision
 /// here.
 #[must_use]
-pub const fn needs(tool: ToolKind) -> Needs {
+pub const fn needs(tool: ToolKind) -> KeyRequirement {
     match tool {
         ToolKind::TokenCreate
         | ToolKind::TokenList
@@ -66,9 +66,9 @@ pub const fn needs(tool: ToolKind) -> Needs {
         | ToolKind::ProjectUpdate
         | ToolKind::CallerToolResponse
         | ToolKind::CallerToolProgress
-        | ToolKind::CallerToolRequests => Needs::User,
-        ToolKind::ProjectCreate => Needs::AllProjects,
-        ToolKind::ProjectDelete => Needs::Project,
+        | ToolKind::CallerToolRequests => KeyRequirement::User,
+        ToolKind::ProjectCreate => KeyRequirement::AllProjects,
+        ToolKind::ProjectDelete => KeyRequirement::Project,
         ToolKind::Ping
         | ToolKind::ListTools
         | ToolKind::ConfigGet
@@ -127,7 +127,7 @@ pub const fn needs(tool: ToolKind) -> Needs {
         | ToolKind::SessionNetwork
         | ToolKind::SessionCleanup
         | ToolKind::SessionOpen
-        | ToolKind::ConfigLimits => Needs::Level,
+        | ToolKind::ConfigLimits => KeyRequirement::Level,
     }
 }
 
@@ -145,23 +145,29 @@ pub fn authorize(principal: &Principal, row: &ToolRow) -> Result<()> {
         ));
     }
     match (needs(row.kind), principal) {
-        (Needs::User, Principal { held_by: Some(_), .. }) => refused(NO_AGENTS.to_owned()),
-        (Needs::AllProjects, Principal { target: Target::Projects(_), .. }) => {
+        (KeyRequirement::User, Principal { held_by: Some(_), .. }) => refused(NO_AGENTS.to_owned()),
+        (KeyRequirement::AllProjects, Principal { target: Target::Projects(_), .. }) => {
             refused("a token for all projects".to_owned())
         }
-        (Needs::Project, _) if tree(principal).is_some() => {
+        (KeyRequirement::Project, _) if tree(principal).is_some() => {
             refused("a token for the whole project; yours is for a single session".to_owned())
         }
-        (Needs::Level | Needs::Project | Needs::AllProjects | Needs::User, _) => Ok(()),
+        (
+            KeyRequirement::Level
+            | KeyRequirement::Project
+            | KeyRequirement::AllProjects
+            | KeyRequirement::User,
+            _,
+        ) => Ok(()),
     }
 }
 
 /// Returns whose jobs, artifacts, sessions and events a principal sees. A session key sees what its
 /// own session owns, and not the other sessions of its project.
 #[must_use]
-pub fn sight(principal: &Principal) -> Sight {
+pub fn sight(principal: &Principal) -> Visibility {
     match tree(principal) {
-        Some(_) => Sight::Own { owner: principal.id, projects: Vec::new() },
+        Some(_) => Visibility::Own { owner: principal.id, projects: Vec::new() },
         None => sight_of_projects(principal),
     }
 }
@@ -175,14 +181,14 @@ pub fn sees_all(principal: &Principal) -> bool {
 
 /// Returns which projects a principal sees.
 #[must_use]
-pub fn sight_of_projects(principal: &Principal) -> Sight {
+pub fn sight_of_projects(principal: &Principal) -> Visibility {
     match (&principal.target, principal.level) {
-        (Target::Everything, Level::Admin) => Sight::All,
+        (Target::Everything, Level::Admin) => Visibility::All,
         (Target::Everything, Level::Read | Level::Write) => {
-            Sight::Own { owner: principal.id, projects: Vec::new() }
+            Visibility::Own { owner: principal.id, projects: Vec::new() }
         }
         (Target::Projects(projects), _) => {
-            Sight::Own { owner: principal.id, projects: projects.clone() }
+            Visibility::Own { owner: principal.id, projects: projects.clone() }
         }
     }
 }
@@ -192,8 +198,8 @@ pub fn sight_of_projects(principal: &Principal) -> Sight {
 #[must_use]
 pub const fn tree(principal: &Principal) -> Option<SessionId> {
     match principal.held_by {
-        Some(HeldBy { session, key: AgentKey::Made }) => Some(session),
-        Some(HeldBy { key: AgentKey::Passed, .. }) | None => None,
+        Some(KeyHolder { session, key: AgentKey::Made }) => Some(session),
+        Some(KeyHolder { key: AgentKey::Passed, .. }) | None => None,
     }
 }
 

@@ -16,7 +16,7 @@ type Key = (PrincipalId, RequestId);
 
 /// Whether a call is new or a repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Begin<T> {
+pub enum Occurrence<T> {
     /// The first call with this id: run it.
     First,
     /// A repeat: its answer, or where the answer will appear.
@@ -57,15 +57,16 @@ impl<T: Clone> RepeatTable<T> {
         principal: PrincipalId,
         repeat: RepeatKey,
         answer: T,
-    ) -> Result<Begin<T>> {
+    ) -> Result<Occurrence<T>> {
         self.forget(now);
         let key = (principal, repeat.request_id);
         if let Some(entry) = self.entries.get(&key) {
-            return same_body(&entry.key, &repeat).map(|()| Begin::Again(entry.answer.clone()));
+            return same_body(&entry.key, &repeat)
+                .map(|()| Occurrence::Again(entry.answer.clone()));
         }
         self.order.push_back((now.mono, key));
         self.entries.insert(key, Entry { key: repeat, answer, began: now.mono });
-        Ok(Begin::First)
+        Ok(Occurrence::First)
     }
 
     /// Forgets a call that was refused before it started, so that the same id may try again.
@@ -137,28 +138,31 @@ mod tests {
     #[test]
     fn the_same_id_is_the_same_call_and_another_body_is_a_conflict() {
         let mut table = RepeatTable::new(10);
-        assert_eq!(table.begin(at(0), LOCAL, repeat(1, 1), 'a').unwrap(), Begin::First);
-        assert_eq!(table.begin(at(1), LOCAL, repeat(1, 1), 'b').unwrap(), Begin::Again('a'));
+        assert_eq!(table.begin(at(0), LOCAL, repeat(1, 1), 'a').unwrap(), Occurrence::First);
+        assert_eq!(table.begin(at(1), LOCAL, repeat(1, 1), 'b').unwrap(), Occurrence::Again('a'));
         let error = table.begin(at(2), LOCAL, repeat(1, 2), 'c').unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
-        assert_eq!(table.begin(at(3), LOCAL, repeat(2, 2), 'd').unwrap(), Begin::First);
+        assert_eq!(table.begin(at(3), LOCAL, repeat(2, 2), 'd').unwrap(), Occurrence::First);
     }
 
     #[test]
     fn a_call_is_forgotten_after_its_window() {
         let mut table = RepeatTable::new(10);
-        assert_eq!(table.begin(at(0), LOCAL, repeat(1, 1), 'a').unwrap(), Begin::First);
+        assert_eq!(table.begin(at(0), LOCAL, repeat(1, 1), 'a').unwrap(), Occurrence::First);
         let last = table.begin(at(WINDOW_MS - 1), LOCAL, repeat(1, 1), 'b').unwrap();
-        assert_eq!(last, Begin::Again('a'));
-        assert_eq!(table.begin(at(WINDOW_MS), LOCAL, repeat(1, 9), 'c').unwrap(), Begin::First);
+        assert_eq!(last, Occurrence::Again('a'));
+        assert_eq!(
+            table.begin(at(WINDOW_MS), LOCAL, repeat(1, 9), 'c').unwrap(),
+            Occurrence::First
+        );
     }
 
     #[test]
     fn a_refused_call_may_try_again_and_keeps_its_own_window() {
         let mut table = RepeatTable::new(10);
-        assert_eq!(table.begin(at(0), LOCAL, repeat(1, 1), 'a').unwrap(), Begin::First);
+        assert_eq!(table.begin(at(0), LOCAL, repeat(1, 1), 'a').unwrap(), Occurrence::First);
         table.withdraw(LOCAL, repeat(1, 1).request_id);
-        assert_eq!(table.begin(at(50), LOCAL, repeat(1, 1), 'b').unwrap(), Begin::First);
+        assert_eq!(table.begin(at(50), LOCAL, repeat(1, 1), 'b').unwrap(), Occurrence::First);
         table.forget(at(WINDOW_MS));
         assert_eq!(table.len(), 1, "the second start is still within its window");
     }
@@ -167,7 +171,7 @@ mod tests {
     fn the_table_never_grows_past_its_limit() {
         let mut table = RepeatTable::new(3);
         for id in 0..100 {
-            assert_eq!(table.begin(at(0), LOCAL, repeat(id, 1), id).unwrap(), Begin::First);
+            assert_eq!(table.begin(at(0), LOCAL, repeat(id, 1), id).unwrap(), Occurrence::First);
             assert!(table.len() <= 3);
         }
         table.forget(at(WINDOW_MS));

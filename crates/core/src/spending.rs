@@ -53,7 +53,7 @@ pub enum Verdict {
 
 /// The meaning of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answered {
+pub enum LimitAnswer {
     /// The work continues.
     More,
     /// The work ends.
@@ -70,11 +70,11 @@ pub struct Ledger {
     steps: SpendLimits,
     /// Whether models without a price are allowed.
     may_be_unpriced: bool,
-    standing: Standing,
+    standing: LedgerState,
 }
 
 #[derive(Debug)]
-enum Standing {
+enum LedgerState {
     Open,
     Asked(Question),
     Closed,
@@ -97,7 +97,7 @@ impl Ledger {
     /// Makes an account that continues from earlier spending.
     #[must_use]
     pub const fn new(spent: SpendingRecord) -> Self {
-        Self { steps: spent.limits, spent, may_be_unpriced: false, standing: Standing::Open }
+        Self { steps: spent.limits, spent, may_be_unpriced: false, standing: LedgerState::Open }
     }
 
     /// Returns the limits and the amounts spent.
@@ -110,8 +110,8 @@ impl Ledger {
     #[must_use]
     pub const fn question(&self) -> Option<&Question> {
         match &self.standing {
-            Standing::Asked(question) => Some(question),
-            Standing::Open | Standing::Closed => None,
+            LedgerState::Asked(question) => Some(question),
+            LedgerState::Open | LedgerState::Closed => None,
         }
     }
 
@@ -153,33 +153,33 @@ impl Ledger {
     /// this long for an answer.
     pub fn check(&mut self, now: Now, wait_ms: u64, request_id: String) -> Verdict {
         match &self.standing {
-            Standing::Closed => return Verdict::Refused,
-            Standing::Asked(_) => return Verdict::Waits,
-            Standing::Open => {}
+            LedgerState::Closed => return Verdict::Refused,
+            LedgerState::Asked(_) => return Verdict::Waits,
+            LedgerState::Open => {}
         }
         let Some(limit) = self.reached() else { return Verdict::Goes };
         let (until, until_unix) =
             (now.mono.saturating_add(wait_ms), now.unix.saturating_add(wait_ms));
         let question = Question { limit, request_id, until, until_unix };
-        self.standing = Standing::Asked(question.clone());
+        self.standing = LedgerState::Asked(question.clone());
         Verdict::Asks(question)
     }
 
     /// Handles an answer. `None` if no request with this id is open.
-    pub fn answer(&mut self, request_id: &str, option: Option<&str>) -> Option<Answered> {
+    pub fn answer(&mut self, request_id: &str, option: Option<&str>) -> Option<LimitAnswer> {
         let question = self.question().filter(|question| question.request_id == request_id)?;
         let limit = question.limit;
         Some(match option {
             Some(MORE) => {
                 self.raise(limit);
-                self.standing = Standing::Open;
-                Answered::More
+                self.standing = LedgerState::Open;
+                LimitAnswer::More
             }
             Some(END) | None => {
-                self.standing = Standing::Closed;
-                Answered::End
+                self.standing = LedgerState::Closed;
+                LimitAnswer::End
             }
-            Some(_) => Answered::Unknown,
+            Some(_) => LimitAnswer::Unknown,
         })
     }
 
@@ -187,21 +187,21 @@ impl Ledger {
     pub fn expire(&mut self, now: Now) -> bool {
         let is_late = self.question().is_some_and(|question| question.until <= now.mono);
         if is_late {
-            self.standing = Standing::Closed;
+            self.standing = LedgerState::Closed;
         }
         is_late
     }
 
     /// Allows a new request for approval, because the caller wants something new.
     pub fn reopen(&mut self) {
-        if matches!(self.standing, Standing::Closed) {
-            self.standing = Standing::Open;
+        if matches!(self.standing, LedgerState::Closed) {
+            self.standing = LedgerState::Open;
         }
     }
 
     /// Stops all spending, whatever is requested.
     pub fn close(&mut self) {
-        self.standing = Standing::Closed;
+        self.standing = LedgerState::Closed;
     }
 
     /// Raises a limit by its initial amount; from the amount spent if that is higher.
@@ -275,8 +275,8 @@ mod tests {
         assert_eq!(ledger.check(at(2), 50, "c".to_owned()), Verdict::Waits);
         assert_eq!(ledger.question().unwrap().until_unix, 1051);
         assert_eq!(ledger.answer("c", Some(MORE)), None, "that was not requested");
-        assert_eq!(ledger.answer("b", Some("perhaps")), Some(Answered::Unknown));
-        assert_eq!(ledger.answer("b", Some(MORE)), Some(Answered::More));
+        assert_eq!(ledger.answer("b", Some("perhaps")), Some(LimitAnswer::Unknown));
+        assert_eq!(ledger.answer("b", Some(MORE)), Some(LimitAnswer::More));
         assert_eq!(ledger.record().limits.max_tokens, Some(200));
         assert_eq!(ledger.check(at(3), 50, "d".to_owned()), Verdict::Goes);
         ledger.spend(spent(500));
@@ -299,8 +299,8 @@ mod tests {
             assert!(!ledger.expire(at(49)));
             match by {
                 "time" => assert!(ledger.expire(at(50))),
-                "end" => assert_eq!(ledger.answer("a", Some(END)), Some(Answered::End)),
-                _ => assert_eq!(ledger.answer("a", None), Some(Answered::End)),
+                "end" => assert_eq!(ledger.answer("a", Some(END)), Some(LimitAnswer::End)),
+                _ => assert_eq!(ledger.answer("a", None), Some(LimitAnswer::End)),
             }
             assert!(!ledger.expire(at(99)), "once");
             assert_eq!(ledger.check(at(99), 50, "b".to_owned()), Verdict::Refused);

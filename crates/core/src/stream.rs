@@ -20,7 +20,7 @@ const STALL_MS: u64 = 30_000;
 
 /// What happened to a chunk.
 #[derive(Debug, PartialEq)]
-pub enum Push {
+pub enum PushOutcome {
     /// It is queued, or replaced an older one.
     Taken,
     /// The buffer for lossless chunks is full: try again when the reader has moved on.
@@ -31,7 +31,7 @@ pub enum Push {
 
 /// What a reader gets.
 #[derive(Debug, PartialEq)]
-pub enum Pop {
+pub enum PopOutcome {
     /// The next chunk.
     Chunk(StreamChunk),
     /// Nothing yet.
@@ -82,12 +82,12 @@ impl Default for ChunkBuffer {
 
 impl ChunkBuffer {
     /// Adds a chunk from the work.
-    pub fn push(&mut self, chunk: StreamChunk) -> Push {
+    pub fn push(&mut self, chunk: StreamChunk) -> PushOutcome {
         if self.state != State::Open {
-            return Push::Closed;
+            return PushOutcome::Closed;
         }
         if chunk.delivery() == Delivery::Lossless && self.lossless_waiting >= LOSSLESS_WAITING_MAX {
-            return Push::Wait(chunk);
+            return PushOutcome::Wait(chunk);
         }
         self.next_number += 1;
         let numbered = (self.next_number, chunk);
@@ -105,7 +105,7 @@ impl ChunkBuffer {
                 self.lossless.push_back(numbered);
             }
         }
-        Push::Taken
+        PushOutcome::Taken
     }
 
     /// Ends the work; buffered chunks can still be read.
@@ -123,14 +123,14 @@ impl ChunkBuffer {
 
     /// Returns the next chunk for the reader, in order. Progress and log lines overtake lossless
     /// chunks that wait for credit.
-    pub fn pop(&mut self, now: Now) -> Pop {
+    pub fn pop(&mut self, now: Now) -> PopOutcome {
         if self.state == State::Lagged {
-            return Pop::Lagged;
+            return PopOutcome::Lagged;
         }
         if self.n_lines_dropped > 0 {
             let n_lines = std::mem::take(&mut self.n_lines_dropped);
             let message = format!("{n_lines} log lines were dropped: the reader was too slow");
-            return Pop::Chunk(StreamChunk::LogLine { level: LogLevel::Warn, message });
+            return PopOutcome::Chunk(StreamChunk::LogLine { level: LogLevel::Warn, message });
         }
         let number = |head: Option<&(u64, StreamChunk)>| head.map_or(u64::MAX, |head| head.0);
         let progress = number(self.progress.as_ref());
@@ -142,7 +142,7 @@ impl ChunkBuffer {
             next if next == log_line => self.log_lines.pop_front(),
             _ => self.pop_lossless(),
         };
-        next.map_or(Pop::Nothing, |(_, chunk)| Pop::Chunk(chunk))
+        next.map_or(PopOutcome::Nothing, |(_, chunk)| PopOutcome::Chunk(chunk))
     }
 
     fn pop_lossless(&mut self) -> Option<(u64, StreamChunk)> {
@@ -155,16 +155,20 @@ impl ChunkBuffer {
         Some(next)
     }
 
-    fn nothing_to_send(&mut self, now: Now) -> Pop {
+    fn nothing_to_send(&mut self, now: Now) -> PopOutcome {
         if self.lossless.is_empty() {
-            return if self.state == State::Finished { Pop::End } else { Pop::Nothing };
+            return if self.state == State::Finished {
+                PopOutcome::End
+            } else {
+                PopOutcome::Nothing
+            };
         }
         let since = *self.stalled_since.get_or_insert(now.mono);
         if now.mono.saturating_sub(since) < STALL_MS {
-            return Pop::Nothing;
+            return PopOutcome::Nothing;
         }
         *self = Self { state: State::Lagged, ..Self::default() };
-        Pop::Lagged
+        PopOutcome::Lagged
     }
 
     /// Returns when a stalled reader is given up.
@@ -197,8 +201,8 @@ mod tests {
 
     fn drain(buffer: &mut ChunkBuffer) -> Vec<StreamChunk> {
         std::iter::from_fn(|| match buffer.pop(NOW) {
-            Pop::Chunk(chunk) => Some(chunk),
-            Pop::Nothing | Pop::Lagged | Pop::End => None,
+            PopOutcome::Chunk(chunk) => Some(chunk),
+            PopOutcome::Nothing | PopOutcome::Lagged | PopOutcome::End => None,
         })
         .collect()
     }
@@ -207,20 +211,20 @@ mod tests {
     fn only_the_latest_progress_is_kept_and_order_holds_between_kinds() {
         let mut buffer = ChunkBuffer::default();
         for chunk in [progress(1.0), line(1), progress(2.0), audio(8), line(2)] {
-            assert_eq!(buffer.push(chunk), Push::Taken);
+            assert_eq!(buffer.push(chunk), PushOutcome::Taken);
         }
         assert_eq!(drain(&mut buffer), [line(1), progress(2.0), audio(8), line(2)]);
-        assert_eq!(buffer.pop(NOW), Pop::Nothing);
+        assert_eq!(buffer.pop(NOW), PopOutcome::Nothing);
         buffer.finish();
-        assert_eq!(buffer.pop(NOW), Pop::End);
-        assert_eq!(buffer.push(line(3)), Push::Closed);
+        assert_eq!(buffer.pop(NOW), PopOutcome::End);
+        assert_eq!(buffer.push(line(3)), PushOutcome::Closed);
     }
 
     #[test]
     fn dropped_log_lines_are_counted() {
         let mut buffer = ChunkBuffer::default();
         for number in 0..LOG_LINES_MAX + 5 {
-            assert_eq!(buffer.push(line(number)), Push::Taken);
+            assert_eq!(buffer.push(line(number)), PushOutcome::Taken);
         }
         let read = drain(&mut buffer);
         assert!(
@@ -238,15 +242,15 @@ mod tests {
         let mut n_pushed = 0;
         while n_pushed < 20 {
             match buffer.push(audio(chunk)) {
-                Push::Taken => n_pushed += 1,
-                Push::Wait(_) => {
+                PushOutcome::Taken => n_pushed += 1,
+                PushOutcome::Wait(_) => {
                     let read = drain(&mut buffer).len();
                     if read == 0 {
                         buffer.add_credit(chunk as u64);
                     }
                     n_read += read;
                 }
-                Push::Closed => panic!("the reader has not stalled"),
+                PushOutcome::Closed => panic!("the reader has not stalled"),
             }
             assert!(buffer.lossless_waiting <= LOSSLESS_WAITING_MAX + chunk);
         }
@@ -263,10 +267,10 @@ mod tests {
         buffer.push(progress(50.0));
         assert_eq!(drain(&mut buffer), [progress(50.0)]);
         let later = |ms| Now { mono: ms, unix: 0 };
-        assert_eq!(buffer.pop(later(STALL_MS - 1)), Pop::Nothing);
+        assert_eq!(buffer.pop(later(STALL_MS - 1)), PopOutcome::Nothing);
         assert_eq!(buffer.stall_deadline(), Some(STALL_MS));
-        assert_eq!(buffer.pop(later(STALL_MS)), Pop::Lagged);
-        assert_eq!(buffer.push(audio(1)), Push::Closed);
-        assert_eq!(buffer.pop(later(STALL_MS)), Pop::Lagged);
+        assert_eq!(buffer.pop(later(STALL_MS)), PopOutcome::Lagged);
+        assert_eq!(buffer.push(audio(1)), PushOutcome::Closed);
+        assert_eq!(buffer.pop(later(STALL_MS)), PopOutcome::Lagged);
     }
 }

@@ -35,14 +35,14 @@ pub struct Trace {
     /// Whether it repeated an earlier call.
     pub repeat: bool,
     /// Its answer, once it has one.
-    pub answered: Option<Answered>,
+    pub answered: Option<CallAnswer>,
     /// Its progress on a line, if its tool is on one.
-    pub line: Option<OnLine>,
+    pub line: Option<LineProgress>,
 }
 
 /// The progress of a call on a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnLine {
+pub struct LineProgress {
     /// The line.
     pub line: LineName,
     /// When it was sent, the first few times.
@@ -51,7 +51,7 @@ pub struct OnLine {
     pub n_late_answers: u32,
 }
 
-impl OnLine {
+impl LineProgress {
     /// The maximum number of remembered deliveries.
     const DELIVERIES_MAX: usize = 8;
 
@@ -71,7 +71,7 @@ impl OnLine {
 
 /// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
+pub struct CallAnswer {
     /// When it was answered.
     pub at: Now,
     /// `success`, `job_started` or an error code.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ringback_proto::frame::{Body, Frame};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
-use crate::transport::Unsent;
+use crate::transport::UnsentMessage;
 
 /// A stream waits while this much waits for its peer, so that its own buffer decides what is
 /// dropped.
@@ -25,7 +25,7 @@ const CONTENT_READS_MAX: usize = 4;
 /// Messages that the library did not accept, in order.
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    queue: VecDeque<(usize, Unsent)>,
+    queue: VecDeque<(usize, UnsentMessage)>,
     bytes: usize,
     room: Arc<Room>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Room {
 }
 
 /// A body that counts until the library lets go of it.
-struct Counted {
+struct CountedBody {
     bytes: Bytes,
     room: Arc<Room>,
 }
@@ -114,7 +114,8 @@ impl Room {
     }
 
     fn counted(self: &Arc<Self>, mut frame: Frame) -> Frame {
-        let counted = |bytes: Bytes| Bytes::from_owner(Counted { bytes, room: Arc::clone(self) });
+        let counted =
+            |bytes: Bytes| Bytes::from_owner(CountedBody { bytes, room: Arc::clone(self) });
         frame.body = match frame.body {
             Body::MsgPack(bytes) => Body::MsgPack(counted(bytes)),
             Body::RawBinary { data, header } => {
@@ -126,13 +127,13 @@ impl Room {
     }
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBody {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedBody {
     fn drop(&mut self) {
         self.room.give_back(self.bytes.len());
     }
@@ -162,12 +163,12 @@ impl Backlog {
         MESSAGE_BYTES + if n_bytes < COUNTED_BYTES_MIN { n_bytes } else { 0 }
     }
 
-    pub(crate) fn push(&mut self, weight: usize, unsent: Unsent) {
+    pub(crate) fn push(&mut self, weight: usize, unsent: UnsentMessage) {
         self.grow(weight);
         self.queue.push_back((weight, unsent));
     }
 
-    pub(crate) fn pop(&mut self) -> Option<(usize, Unsent)> {
+    pub(crate) fn pop(&mut self) -> Option<(usize, UnsentMessage)> {
         let next = self.queue.pop_front()?;
         self.bytes -= next.0;
         self.room.give_back(next.0);
@@ -175,7 +176,7 @@ impl Backlog {
     }
 
     /// Puts back a message that still cannot leave.
-    pub(crate) fn push_front(&mut self, weight: usize, unsent: Unsent) {
+    pub(crate) fn push_front(&mut self, weight: usize, unsent: UnsentMessage) {
         self.grow(weight);
         self.queue.push_front((weight, unsent));
     }

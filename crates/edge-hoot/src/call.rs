@@ -11,15 +11,15 @@ use tokio::sync::mpsc;
 use crate::backlog::Room;
 use crate::peers::CallNumber;
 use crate::transport::ConnectionId;
-use crate::wire::ReplyTo;
+use crate::wire::ReplyAddress;
 
 /// Messages from the tasks of calls to the thread that owns the sockets.
 #[derive(Debug)]
-pub(crate) enum FromCall {
+pub(crate) enum CallMessage {
     /// A frame for the peer that called.
-    Reply { to: ConnectionId, reply_to: Arc<ReplyTo>, frame: Frame },
+    Reply { to: ConnectionId, reply_to: Arc<ReplyAddress>, frame: Frame },
     /// No more replies will come.
-    Ended { to: ConnectionId, reply_to: Arc<ReplyTo>, number: CallNumber },
+    Ended { to: ConnectionId, reply_to: Arc<ReplyAddress>, number: CallNumber },
     /// The peer has stopped reading.
     Stalled { to: ConnectionId },
 }
@@ -28,14 +28,14 @@ pub(crate) enum FromCall {
 #[derive(Debug)]
 pub(crate) struct Forward {
     pub(crate) to: ConnectionId,
-    pub(crate) reply_to: ReplyTo,
+    pub(crate) reply_to: ReplyAddress,
     pub(crate) number: CallNumber,
     /// Whether it answers with content, which may be large.
     pub(crate) is_content: bool,
     pub(crate) room: Arc<Room>,
     /// A peer that reads nothing for this long while much waits for it is gone.
     pub(crate) patience: Duration,
-    pub(crate) router: mpsc::Sender<FromCall>,
+    pub(crate) router: mpsc::Sender<CallMessage>,
 }
 
 impl Forward {
@@ -47,9 +47,9 @@ impl Forward {
         let turn = if is_content { Some(room.content_turn().await) } else { None };
         while let Some(reply) = replies.next().await {
             let Some(frame) = room.admit(reply_to.reply(reply), patience).await else {
-                return drop(router.send(FromCall::Stalled { to }).await);
+                return drop(router.send(CallMessage::Stalled { to }).await);
             };
-            let reply = FromCall::Reply { to, reply_to: Arc::clone(&reply_to), frame };
+            let reply = CallMessage::Reply { to, reply_to: Arc::clone(&reply_to), frame };
             if router.send(reply).await.is_err() {
                 return;
             }
@@ -58,7 +58,7 @@ impl Forward {
             }
         }
         drop(turn);
-        drop(router.send(FromCall::Ended { to, reply_to, number }).await);
+        drop(router.send(CallMessage::Ended { to, reply_to, number }).await);
     }
 }
 

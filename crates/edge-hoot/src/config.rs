@@ -10,7 +10,7 @@ use tracing::Span;
 #[derive(Debug, Clone)]
 pub struct Config {
     /// TCP addresses to listen on.
-    pub tcp: Option<Listen>,
+    pub tcp: Option<ListenAddresses>,
     /// Socket files for the daemon's own user.
     pub ipc: Option<Ipc>,
     /// The daemon's CURVE secret key (Z85). With it TCP peers must use CURVE: the bytes of their
@@ -32,7 +32,7 @@ pub struct Config {
 
 /// Two TCP addresses, such as `tcp://127.0.0.1:5580`.
 #[derive(Debug, Clone)]
-pub struct Listen {
+pub struct ListenAddresses {
     /// For calls.
     pub calls: String,
     /// For events.

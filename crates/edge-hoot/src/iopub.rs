@@ -13,7 +13,7 @@ use ringback_proto::principal::PrincipalId;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::lobby::{Lobby, Turn};
+use crate::lobby::{Lobby, LobbyAction};
 use crate::transport::{Admission, Publisher};
 
 /// How often the last numbers are published, so that a subscriber that missed the last event
@@ -88,9 +88,9 @@ impl IoPub {
                 }
                 events = subscription.next(BATCH), if is_heard => self.publish(&events).await,
                 turn = self.lobby.next() => match turn {
-                    Turn::Away(connection) => self.publisher.turn_away(connection).await,
-                    Turn::In(_) | Turn::Left(_) => {}
-                    Turn::Recount => {
+                    LobbyAction::Away(connection) => self.publisher.turn_away(connection).await,
+                    LobbyAction::In(_) | LobbyAction::Left(_) => {}
+                    LobbyAction::Recount => {
                         self.lobby.recount(self.publisher.connected().await.into_iter());
                     }
                 },

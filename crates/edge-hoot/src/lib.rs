@@ -26,5 +26,5 @@ mod transport;
 mod wire;
 mod worker;
 
-pub use config::{Config, Ipc, Listen};
+pub use config::{Config, Ipc, ListenAddresses};
 pub use edge::{BindError, Endpoints, HootEdge};

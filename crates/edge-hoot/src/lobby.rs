@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::transport::{ConnectionId, Happened, Monitor};
+use crate::transport::{ConnectionEvent, ConnectionId, Monitor};
 
 /// Concurrent handshakes. One takes a few milliseconds, or a few round trips over a slow link.
 pub(crate) const WAITING_MAX: usize = 64;
@@ -30,7 +30,7 @@ struct Places {
 
 /// What to do next.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum LobbyAction {
     /// This connection must go if it is still waiting.
     Away(ConnectionId),
     /// This connection has authenticated.
@@ -50,19 +50,21 @@ impl Lobby {
     ///
     /// # Cancel safety
     /// A dropped wait loses nothing.
-    pub(crate) async fn next(&mut self) -> Turn {
+    pub(crate) async fn next(&mut self) -> LobbyAction {
         loop {
             let turn = match self.monitor.next().await {
-                Happened::Came(connection) => self.places.came(connection).map(Turn::Away),
-                Happened::In(connection) => {
+                ConnectionEvent::Came(connection) => {
+                    self.places.came(connection).map(LobbyAction::Away)
+                }
+                ConnectionEvent::In(connection) => {
                     self.places.entered(connection);
-                    Some(Turn::In(connection))
+                    Some(LobbyAction::In(connection))
                 }
-                Happened::Left(connection) => {
+                ConnectionEvent::Left(connection) => {
                     self.places.left(connection);
-                    Some(Turn::Left(connection))
+                    Some(LobbyAction::Left(connection))
                 }
-                Happened::Missed => Some(Turn::Recount),
+                ConnectionEvent::Missed => Some(LobbyAction::Recount),
             };
             if let Some(turn) = turn {
                 return turn;

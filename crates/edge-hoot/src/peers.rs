@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::backlog::Backlog;
-use crate::transport::{Connected, ConnectionId, Generation};
+use crate::transport::{AuthenticatedPeer, ConnectionId, Generation};
 use crate::worker::Worker;
 
 /// Distinguishes two calls of a peer with the same id: the broker may answer both.
@@ -117,9 +117,9 @@ impl Peers {
     /// Notes that a peer was connected at `seen`. An error means that it has no valid credential.
     pub(crate) fn see(
         &mut self,
-        connected: Connected,
+        connected: AuthenticatedPeer,
         seen: Generation,
-        credential: impl FnOnce(&Connected) -> Option<Credential>,
+        credential: impl FnOnce(&AuthenticatedPeer) -> Option<Credential>,
     ) -> Result<(), NoCredential> {
         match self.by_connection.entry(connected.id) {
             Entry::Occupied(mut known) => known.get_mut().seen = seen,

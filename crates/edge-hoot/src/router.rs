@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use crate::backlog::Backlog;
-use crate::call::{Forward, FromCall, is_content};
+use crate::call::{CallMessage, Forward, is_content};
 use crate::config::Config;
-use crate::lobby::{Lobby, Turn};
+use crate::lobby::{Lobby, LobbyAction};
 use crate::peers::{Peer, Peers};
-use crate::transport::{ConnectionId, Received, Router, SendError};
-use crate::wire::{self, ReplyTo};
-use crate::worker::{Link, Offer, Taken, Worker};
+use crate::transport::{ConnectionId, ReceivedMessage, Router, SendError};
+use crate::wire::{self, ReplyAddress};
+use crate::worker::{Link, Offer, OfferResult, Worker};
 
 /// Replies waiting for the loop.
 const INBOX: usize = 1024;
@@ -41,8 +41,8 @@ pub(crate) struct RouterLoop {
     pub(crate) set_trace_parent: fn(&Span, &str),
     lobby: Lobby,
     peers: Peers,
-    inbox: mpsc::Receiver<FromCall>,
-    to_self: mpsc::Sender<FromCall>,
+    inbox: mpsc::Receiver<CallMessage>,
+    to_self: mpsc::Sender<CallMessage>,
 }
 
 impl RouterLoop {
@@ -126,17 +126,17 @@ impl RouterLoop {
         }
     }
 
-    async fn on_turn(&mut self, turn: Turn) {
+    async fn on_turn(&mut self, turn: LobbyAction) {
         match turn {
-            Turn::Away(connection) => self.router.turn_away(connection).await,
-            Turn::In(connection) => drop(self.settle(connection).await),
-            Turn::Left(connection) => {
+            LobbyAction::Away(connection) => self.router.turn_away(connection).await,
+            LobbyAction::In(connection) => drop(self.settle(connection).await),
+            LobbyAction::Left(connection) => {
                 // What it sent before it left still counts.
                 let waiting = self.take_batch(Vec::new());
                 self.peers.remove(connection);
                 self.on_batch(waiting).await;
             }
-            Turn::Recount => self.recount().await,
+            LobbyAction::Recount => self.recount().await,
         }
     }
 
@@ -152,14 +152,14 @@ impl RouterLoop {
         self.on_batch(waiting).await;
     }
 
-    async fn on_messages(&mut self, first: Received) {
+    async fn on_messages(&mut self, first: ReceivedMessage) {
         let batch = self.take_batch(vec![first]);
         self.on_batch(batch).await;
     }
 
     /// Takes what has already arrived. A Cancel is handled now: its peer may have left right after
     /// it, and then its calls are gone when its turn comes.
-    fn take_batch(&mut self, mut batch: Vec<Received>) -> Vec<Received> {
+    fn take_batch(&mut self, mut batch: Vec<ReceivedMessage>) -> Vec<ReceivedMessage> {
         while batch.len() < BATCH
             && let Some(next) = self.router.try_recv()
         {
@@ -175,13 +175,13 @@ impl RouterLoop {
         batch
     }
 
-    async fn on_batch(&mut self, batch: Vec<Received>) {
+    async fn on_batch(&mut self, batch: Vec<ReceivedMessage>) {
         for received in batch {
             self.on_message(received).await;
         }
     }
 
-    async fn on_message(&mut self, (connection, decoded): Received) {
+    async fn on_message(&mut self, (connection, decoded): ReceivedMessage) {
         if !self.settle(connection).await {
             // The peer has left, and no one would read the answer.
             return metrics::counter!("ringback_hoot_late_total").increment(1);
@@ -205,7 +205,7 @@ impl RouterLoop {
         match frame.command {
             Command::Request => self.on_request(connection, prefix, &frame).await,
             Command::Heartbeat => {
-                let beat = ReplyTo::new(prefix, &frame, false);
+                let beat = ReplyAddress::new(prefix, &frame, false);
                 let answer = beat.frame(Command::Heartbeat, Body::Empty);
                 self.send(connection, &beat.prefix, answer).await;
             }
@@ -227,7 +227,7 @@ impl RouterLoop {
 
     async fn on_request(&mut self, connection: ConnectionId, prefix: Prefix, frame: &Frame) {
         let Some(peer) = self.peers.get(connection) else { return };
-        let reply_to = ReplyTo::new(prefix, frame, peer.accepts_binary);
+        let reply_to = ReplyAddress::new(prefix, frame, peer.accepts_binary);
         let mut with_content = false;
         let admit = |tool: &str| self.broker.may_call(&peer.credential, Edge::Hoot, tool);
         let answer = match wire::request(frame, admit) {
@@ -267,7 +267,7 @@ impl RouterLoop {
 
     async fn on_ready(&mut self, connection: ConnectionId, prefix: Prefix, frame: &Frame) {
         let Some(peer) = self.peers.get(connection) else { return };
-        let reply_to = ReplyTo::new(prefix, frame, false);
+        let reply_to = ReplyAddress::new(prefix, frame, false);
         let reply = match ready(frame) {
             Ok(ready) if ready.tools.is_empty() => {
                 peer.accepts_binary = ready.accepts_binary;
@@ -290,12 +290,12 @@ impl RouterLoop {
         let Some(peer) = self.peers.get(connection) else { return };
         let taken = match &peer.worker {
             Some(worker) => worker.offer(service, offer),
-            None => Taken::NotByThis(offer),
+            None => OfferResult::NotByThis(offer),
         };
         let offer = match taken {
-            Taken::Yes => return,
-            Taken::NotByThis(offer) => offer,
-            Taken::Busy(reply_to) => {
+            OfferResult::Yes => return,
+            OfferResult::NotByThis(offer) => offer,
+            OfferResult::Busy(reply_to) => {
                 let busy = reply_to.reply(Error::busy("the queue of your offers").into());
                 return self.send(connection, &reply_to.prefix, busy).await;
             }
@@ -336,7 +336,7 @@ impl RouterLoop {
 
     /// Replies come in bursts, because calls that share a commit end together. Where their tasks
     /// wait for this very core, letting them run first saves a wake-up for each.
-    async fn on_replies(&mut self, first: FromCall) {
+    async fn on_replies(&mut self, first: CallMessage) {
         self.on_reply(first).await;
         let mut has_yielded = false;
         for _ in 1..BATCH {
@@ -354,17 +354,17 @@ impl RouterLoop {
         }
     }
 
-    async fn on_reply(&mut self, told: FromCall) {
+    async fn on_reply(&mut self, told: CallMessage) {
         match told {
-            FromCall::Reply { to, reply_to, frame } => {
+            CallMessage::Reply { to, reply_to, frame } => {
                 self.send(to, &reply_to.prefix, frame).await;
             }
-            FromCall::Ended { to, reply_to, number } => {
+            CallMessage::Ended { to, reply_to, number } => {
                 if let Some(peer) = self.peers.get(to) {
                     peer.end(reply_to.request_id, number);
                 }
             }
-            FromCall::Stalled { to } => self.give_up(to).await,
+            CallMessage::Stalled { to } => self.give_up(to).await,
         }
     }
 

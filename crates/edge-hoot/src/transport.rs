@@ -64,7 +64,7 @@ pub(crate) struct Monitor(MonitorStream);
 
 /// An event of a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub(crate) enum ConnectionEvent {
     /// Accepted, but not authenticated yet.
     Came(ConnectionId),
     /// Authenticated.
@@ -80,19 +80,19 @@ impl Monitor {
     ///
     /// # Cancel safety
     /// A dropped wait loses nothing.
-    pub(crate) async fn next(&mut self) -> Happened {
+    pub(crate) async fn next(&mut self) -> ConnectionEvent {
         loop {
             return match self.0.recv().await {
                 Ok(MonitorEvent::Accepted { connection_id, .. }) => {
-                    Happened::Came(ConnectionId(connection_id))
+                    ConnectionEvent::Came(ConnectionId(connection_id))
                 }
                 Ok(MonitorEvent::HandshakeSucceeded { peer, .. }) => {
-                    Happened::In(ConnectionId(peer.connection_id))
+                    ConnectionEvent::In(ConnectionId(peer.connection_id))
                 }
                 Ok(MonitorEvent::Disconnected { peer, .. }) => {
-                    Happened::Left(ConnectionId(peer.connection_id))
+                    ConnectionEvent::Left(ConnectionId(peer.connection_id))
                 }
-                Err(MonitorRecvError::Lagged(_)) => Happened::Missed,
+                Err(MonitorRecvError::Lagged(_)) => ConnectionEvent::Missed,
                 Err(_) => std::future::pending().await,
                 Ok(_) => continue,
             };
@@ -106,7 +106,7 @@ pub(crate) struct Generation(u64);
 
 /// A connection that has completed its handshake.
 #[derive(Debug)]
-pub(crate) struct Connected {
+pub(crate) struct AuthenticatedPeer {
     pub(crate) id: ConnectionId,
     /// Its routing id while it is connected.
     pub(crate) name: Bytes,
@@ -115,19 +115,19 @@ pub(crate) struct Connected {
 
 /// A message for a peer that has yet to leave.
 #[derive(Debug)]
-pub(crate) struct Unsent(Message);
+pub(crate) struct UnsentMessage(Message);
 
 /// Why a message did not leave.
 #[derive(Debug)]
 pub(crate) enum SendError {
     /// The peer does not read.
-    Full(Unsent),
+    Full(UnsentMessage),
     /// The peer has gone.
     Gone,
 }
 
 /// A message that a ROUTER received, with its connection, which cannot be forged.
-pub(crate) type Received = (ConnectionId, Result<(Prefix, Frame), FrameError>);
+pub(crate) type ReceivedMessage = (ConnectionId, Result<(Prefix, Frame), FrameError>);
 
 /// The socket for calls.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl Router {
     ///
     /// # Cancel safety
     /// A dropped wait loses no message.
-    pub(crate) async fn recv(&self) -> Option<Received> {
+    pub(crate) async fn recv(&self) -> Option<ReceivedMessage> {
         loop {
             let message = self.socket.recv().await.ok()?;
             if let Some(received) = received(&message) {
@@ -165,7 +165,7 @@ impl Router {
     }
 
     /// Returns the next message if it has already arrived.
-    pub(crate) fn try_recv(&self) -> Option<Received> {
+    pub(crate) fn try_recv(&self) -> Option<ReceivedMessage> {
         received(&self.socket.try_recv().ok()?)
     }
 
@@ -185,10 +185,10 @@ impl Router {
     }
 
     /// The peer of a connection, if it is open and authenticated.
-    pub(crate) async fn connected(&self, connection: ConnectionId) -> Option<Connected> {
+    pub(crate) async fn connected(&self, connection: ConnectionId) -> Option<AuthenticatedPeer> {
         let status = self.socket.connection_info(connection.0).await.ok()??;
         let user_id = status.peer_info?.authentication.user_id.clone();
-        Some(Connected {
+        Some(AuthenticatedPeer {
             id: ConnectionId(status.connection_id),
             name: status.identity,
             user_id: principal_id(user_id.as_deref()),
@@ -203,7 +203,7 @@ impl Router {
     }
 
     /// The identity of a peer, from its handshake.
-    pub(crate) fn credential(&self, connected: &Connected) -> Option<Credential> {
+    pub(crate) fn credential(&self, connected: &AuthenticatedPeer) -> Option<Credential> {
         match &self.door {
             Door::Local => Some(Credential::local()),
             Door::Token(broker) | Door::Curve(broker, _) => broker.credential(connected.user_id?),
@@ -211,18 +211,18 @@ impl Router {
     }
 
     /// Packs a frame for sending, with the prefix that stands between it and the identity.
-    pub(crate) fn pack(prefix: &Prefix, frame: Frame) -> Unsent {
+    pub(crate) fn pack(prefix: &Prefix, frame: Frame) -> UnsentMessage {
         let mut parts = Outgoing(Vec::with_capacity(8));
         prefix.encode_rest(&mut parts);
         frame.encode(&mut parts);
-        Unsent(Message::multipart_payloads(parts.0))
+        UnsentMessage(Message::multipart_payloads(parts.0))
     }
 
     /// Sends a message to the current owner of a routing id, or returns why not. Never waits.
-    pub(crate) fn try_send(&self, to: &Bytes, unsent: Unsent) -> Result<(), SendError> {
+    pub(crate) fn try_send(&self, to: &Bytes, unsent: UnsentMessage) -> Result<(), SendError> {
         match self.socket.try_send_to(to, unsent.0) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(message)) => Err(SendError::Full(Unsent(message))),
+            Err(TrySendError::Full(message)) => Err(SendError::Full(UnsentMessage(message))),
             Err(TrySendError::Closed | TrySendError::Error(_)) => Err(SendError::Gone),
         }
     }
@@ -402,7 +402,7 @@ fn principal_id(user_id: Option<&[u8]>) -> Option<PrincipalId> {
     std::str::from_utf8(user_id?).ok()?.parse().ok()
 }
 
-fn received(message: &Message) -> Option<Received> {
+fn received(message: &Message) -> Option<ReceivedMessage> {
     let connection = ConnectionId(message.sender_identity()?.peer_info().connection_id);
     Some((connection, Frame::decode_routed(&Incoming(message))))
 }

@@ -10,7 +10,7 @@ const ITSELF: &str = "hootenanny";
 
 /// The destination of the replies to a frame, and their form.
 #[derive(Debug, Clone)]
-pub(crate) struct ReplyTo {
+pub(crate) struct ReplyAddress {
     pub(crate) prefix: Prefix,
     pub(crate) request_id: RequestId,
     traceparent: Text,
@@ -18,7 +18,7 @@ pub(crate) struct ReplyTo {
     raw: bool,
 }
 
-impl ReplyTo {
+impl ReplyAddress {
     pub(crate) fn new(prefix: Prefix, frame: &Frame, accepts_binary: bool) -> Self {
         Self {
             prefix,

@@ -1,7 +1,7 @@
 //! A peer that offers tools: calls go out to it as Requests, and its Replies come back.
 
-mod given;
-mod said;
+mod open_calls;
+mod reply;
 mod task;
 
 use std::ops::ControlFlow;
@@ -19,13 +19,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::given::Given;
-use self::said::{Said, said};
+use self::open_calls::OpenCalls;
+use self::reply::{WorkerReply, said};
 use self::task::WorkerTask;
 use crate::backlog::Room;
-use crate::call::FromCall;
+use crate::call::CallMessage;
 use crate::transport::ConnectionId;
-use crate::wire::ReplyTo;
+use crate::wire::ReplyAddress;
 
 /// Lists of tools waiting to replace the current one.
 const OFFERS_MAX: usize = 4;
@@ -36,7 +36,7 @@ const OFFERS_MAX: usize = 4;
 pub(crate) struct Worker {
     service: Text,
     offers: mpsc::Sender<Offer>,
-    given: Given,
+    given: OpenCalls,
     tasks: JoinSet<()>,
     heard_at: Instant,
 }
@@ -45,18 +45,18 @@ pub(crate) struct Worker {
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) tools: Vec<OfferedTool>,
-    pub(crate) reply_to: ReplyTo,
+    pub(crate) reply_to: ReplyAddress,
 }
 
 /// Whether an offer was accepted.
 #[derive(Debug)]
-pub(crate) enum Taken {
+pub(crate) enum OfferResult {
     /// Accepted; it will be answered.
     Yes,
     /// Refused: the peer wants to serve another service.
     NotByThis(Offer),
     /// Too many offers are waiting.
-    Busy(ReplyTo),
+    Busy(ReplyAddress),
 }
 
 /// How a worker's task reaches its peer.
@@ -66,7 +66,7 @@ pub(crate) struct Link {
     pub(crate) room: Arc<Room>,
     /// A peer that reads nothing for this long while much waits for it is gone.
     pub(crate) patience: Duration,
-    pub(crate) router: mpsc::Sender<FromCall>,
+    pub(crate) router: mpsc::Sender<CallMessage>,
 }
 
 impl Worker {
@@ -81,7 +81,7 @@ impl Worker {
         workers: &Handle,
     ) -> Self {
         let (offers, inbox) = mpsc::channel(OFFERS_MAX);
-        let given = Given::default();
+        let given = OpenCalls::default();
         let task = WorkerTask { broker, credential, link, given: given.clone(), inbox };
         let mut tasks = JoinSet::new();
         tasks.spawn_on(task.run(service.clone(), first), workers);
@@ -99,14 +99,14 @@ impl Worker {
     }
 
     /// Replaces the offered tools. Refused if it serves another service, or has stopped serving.
-    pub(crate) fn offer(&self, service: &Text, offer: Offer) -> Taken {
+    pub(crate) fn offer(&self, service: &Text, offer: Offer) -> OfferResult {
         if self.service != *service {
-            return Taken::NotByThis(offer);
+            return OfferResult::NotByThis(offer);
         }
         match self.offers.try_send(offer) {
-            Ok(()) => Taken::Yes,
-            Err(mpsc::error::TrySendError::Full(offer)) => Taken::Busy(offer.reply_to),
-            Err(mpsc::error::TrySendError::Closed(offer)) => Taken::NotByThis(offer),
+            Ok(()) => OfferResult::Yes,
+            Err(mpsc::error::TrySendError::Full(offer)) => OfferResult::Busy(offer.reply_to),
+            Err(mpsc::error::TrySendError::Closed(offer)) => OfferResult::NotByThis(offer),
         }
     }
 
@@ -125,15 +125,17 @@ impl Worker {
         let is_open = self.given.lock().open.contains_key(&request_id);
         if !is_open {
             metrics::counter!("ringback_hoot_unexpected_total").increment(1);
-            if let (Some(id), Said::End(outcome)) = (self.given.late(request_id), said) {
+            if let (Some(id), WorkerReply::End(outcome)) = (self.given.late(request_id), said) {
                 // The broker records answers that come too late.
                 tell(broker, credential, &id, outcome);
             }
             return ControlFlow::Continue(());
         }
         match said {
-            Said::Chunk(chunk) => self.on_chunk(broker, credential, request_id, chunk, workers),
-            Said::End(outcome) => {
+            WorkerReply::Chunk(chunk) => {
+                self.on_chunk(broker, credential, request_id, chunk, workers)
+            }
+            WorkerReply::End(outcome) => {
                 self.on_end(broker, credential, request_id, outcome);
                 ControlFlow::Continue(())
             }
@@ -155,7 +157,7 @@ impl Worker {
             let passing = pass_on(broker.clone(), credential.clone(), Arc::clone(&id), inbox);
             self.tasks.spawn_on(passing, workers);
         }
-        let is_taken = chunks.try_send(Said::Chunk(chunk)).is_ok();
+        let is_taken = chunks.try_send(WorkerReply::Chunk(chunk)).is_ok();
         if !is_taken {
             let error = Error::busy("the call's chunk queue");
             let error = error.with_certainty(Certainty::MayHaveRun);
@@ -177,7 +179,7 @@ impl Worker {
         let rest = match call.chunks {
             None => Some(outcome),
             Some(chunks) => {
-                chunks.try_send(Said::End(outcome)).err().and_then(|unsent| match unsent {
+                chunks.try_send(WorkerReply::End(outcome)).err().and_then(|unsent| match unsent {
                     mpsc::error::TrySendError::Full(said)
                     | mpsc::error::TrySendError::Closed(said) => said.end(),
                 })
@@ -194,16 +196,16 @@ async fn pass_on(
     broker: Broker,
     credential: Credential,
     id: Arc<str>,
-    mut inbox: mpsc::Receiver<Said>,
+    mut inbox: mpsc::Receiver<WorkerReply>,
 ) {
     while let Some(said) = inbox.recv().await {
         match said {
-            Said::Chunk(chunk) => match broker.lines().chunk_sink(&credential, &id) {
+            WorkerReply::Chunk(chunk) => match broker.lines().chunk_sink(&credential, &id) {
                 Ok(sink) => sink.send(chunk).await,
                 // No one waits for it any more; its worker has been notified.
                 Err(_) => return,
             },
-            Said::End(outcome) => return tell(&broker, &credential, &id, outcome),
+            WorkerReply::End(outcome) => return tell(&broker, &credential, &id, outcome),
         }
     }
 }

@@ -19,18 +19,18 @@ pub(crate) struct Caller(pub(crate) Credential);
 /// The caller of one request, who may call this tool: checked before anything else of the request
 /// is read.
 #[derive(Debug)]
-pub(crate) struct MayCall<T>(pub(crate) Credential, pub(crate) PhantomData<T>);
+pub(crate) struct ToolCaller<T>(pub(crate) Credential, pub(crate) PhantomData<T>);
 
 /// The caller of one request, who may have tools on lines: checked before anything else is read.
 #[derive(Debug)]
-pub(crate) struct OnLines(pub(crate) Credential);
+pub(crate) struct LineCaller(pub(crate) Credential);
 
 /// The caller of a stream, who may use a ticket: a browser's `EventSource` sends no headers.
 #[derive(Debug)]
 pub(crate) struct StreamCaller(pub(crate) Credential);
 
 #[derive(Debug, Deserialize)]
-struct WithTicket {
+struct TicketQuery {
     ticket: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl FromRequestParts<State> for Caller {
     }
 }
 
-impl<T: Tool> FromRequestParts<State> for MayCall<T> {
+impl<T: Tool> FromRequestParts<State> for ToolCaller<T> {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
@@ -59,7 +59,7 @@ impl<T: Tool> FromRequestParts<State> for MayCall<T> {
     }
 }
 
-impl FromRequestParts<State> for OnLines {
+impl FromRequestParts<State> for LineCaller {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
@@ -73,9 +73,9 @@ impl FromRequestParts<State> for StreamCaller {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
-        let ticket = match Query::<WithTicket>::try_from_uri(&parts.uri) {
-            Ok(Query(WithTicket { ticket: Some(ticket) })) => ticket,
-            Ok(Query(WithTicket { ticket: None })) | Err(_) => {
+        let ticket = match Query::<TicketQuery>::try_from_uri(&parts.uri) {
+            Ok(Query(TicketQuery { ticket: Some(ticket) })) => ticket,
+            Ok(Query(TicketQuery { ticket: None })) | Err(_) => {
                 let Caller(credential) = Caller::from_request_parts(parts, state).await?;
                 return Ok(Self(credential));
             }

@@ -21,7 +21,7 @@ use crate::client_tools::frames::{PING, Pieces, frame, request};
 use crate::client_tools::{line, pings};
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::InQuery;
+use crate::extractors::QueryValue;
 use crate::sse;
 
 const ABOUT: &str = "Events `{type, properties}`, each with an `id` to resume from: first \
@@ -33,7 +33,7 @@ const PAGE: usize = 64;
 
 /// The query parameters.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Asked {
+struct Query {
     /// A client of yours whose calls this stream also carries.
     #[serde(default, rename = "clientID")]
     client_id: Option<String>,
@@ -52,7 +52,7 @@ struct Listener {
 }
 
 /// What comes next.
-enum Next {
+enum NextItem {
     Events(Vec<Arc<Published>>),
     Frame(Pieces),
     End,
@@ -64,7 +64,7 @@ pub(crate) fn routes() -> Vec<Route> {
         event,
         Operation::new("events", "subscribe", "Streams events as they happen.")
             .auth(Auth::TokenOrTicket)
-            .query::<Asked>()
+            .query::<Query>()
             .header("Last-Event-ID", "The `id` of the last event you received.")
             .answers(200, "Events.", Content::Events(ABOUT)),
     )]
@@ -74,7 +74,7 @@ async fn event(
     With(state): With<State>,
     version: Version,
     StreamCaller(credential): StreamCaller,
-    InQuery(asked): InQuery<Asked>,
+    QueryValue(asked): QueryValue<Query>,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     if version < Version::HTTP_11 {
@@ -109,15 +109,15 @@ impl Listener {
                 return Some((pieces, self));
             }
             match self.next().await {
-                Next::Frame(pieces) => self.waiting.push_back(pieces),
-                Next::Events(page) => self.take(&page)?,
-                Next::End => return None,
+                NextItem::Frame(pieces) => self.waiting.push_back(pieces),
+                NextItem::Events(page) => self.take(&page)?,
+                NextItem::End => return None,
             }
         }
     }
 
     /// A call of the client goes before an event: a caller is waiting for it.
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> NextItem {
         // A subscriber of events only need not see pings.
         let ping = if self.line.is_some() { PING } else { Bytes::from_static(b": ping\n\n") };
         let line = self.line.as_mut();
@@ -129,9 +129,9 @@ impl Listener {
         };
         tokio::select! {
             biased;
-            post = post => post.map_or(Next::End, |post| Next::Frame(frame(&post))),
-            page = self.subscription.next(PAGE) => Next::Events(page),
-            _ = self.pings.tick() => Next::Frame(vec![ping]),
+            post = post => post.map_or(NextItem::End, |post| NextItem::Frame(frame(&post))),
+            page = self.subscription.next(PAGE) => NextItem::Events(page),
+            _ = self.pings.tick() => NextItem::Frame(vec![ping]),
         }
     }
 

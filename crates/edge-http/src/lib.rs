@@ -36,7 +36,7 @@ mod docs;
 mod edge;
 mod error;
 mod event;
-mod extract;
+mod extractors;
 mod readiness;
 mod sse;
 mod status;

@@ -21,7 +21,7 @@ pub(crate) use self::catalog::page;
 
 use crate::peer::Peer;
 use crate::state::State;
-use crate::{caller, legacy, post, respond};
+use crate::{caller, legacy, post, response};
 
 /// The header for an agent's own key, in place of the session's.
 const API_KEY: &str = "oubliette-api-key";
@@ -81,9 +81,9 @@ fn enter(state: &State, session: &str, headers: &HeaderMap) -> Result<SessionPas
 fn refusal(error: &Error) -> Response {
     let fault = Fault::new(Code::InvalidRequest, error.message());
     if error.kind() == ErrorKind::NotFound {
-        return respond::refusal(StatusCode::NOT_FOUND, None, &fault);
+        return response::refusal(StatusCode::NOT_FOUND, None, &fault);
     }
-    let mut response = respond::refusal(StatusCode::UNAUTHORIZED, None, &fault);
+    let mut response = response::refusal(StatusCode::UNAUTHORIZED, None, &fault);
     let challenge = HeaderValue::from_static("Bearer error=\"invalid_token\"");
     response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     response

@@ -12,7 +12,7 @@ use ringback_mcp_wire::{Code, Fault, Id};
 use ringback_proto::{Error, ErrorKind};
 use serde::Serialize;
 
-use crate::respond;
+use crate::response;
 use crate::state::State;
 
 /// The path of the document about this resource (RFC 9728, section 3.1).
@@ -71,7 +71,7 @@ pub(crate) fn forbidden(state: &State, headers: &HeaderMap, id: &Id, error: &Err
 
 fn challenged(status: StatusCode, challenge: &str, id: Option<&Id>, error: &Error) -> Response {
     let fault = Fault::new(Code::InvalidRequest, error.message());
-    let mut response = respond::refusal(status, id, &fault);
+    let mut response = response::refusal(status, id, &fault);
     if let Ok(value) = HeaderValue::from_str(challenge) {
         response.headers_mut().insert(WWW_AUTHENTICATE, value);
     }

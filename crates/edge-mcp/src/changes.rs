@@ -13,12 +13,12 @@ const KINDS: [LineKind; 3] = [LineKind::Client, LineKind::Worker, LineKind::Call
 
 /// One subscriber. Changes it has not seen yet count as one.
 #[derive(Debug)]
-pub(crate) struct Changed {
+pub(crate) struct ChangeSubscriber {
     bell: watch::Receiver<u64>,
     seen: u64,
 }
 
-impl Changed {
+impl ChangeSubscriber {
     pub(crate) fn subscribe(broker: &Broker, peer: &Peer) -> Self {
         Self { bell: broker.lines().changes(), seen: peer.fingerprint(broker) }
     }

@@ -21,17 +21,17 @@ use serde::Serialize;
 pub(crate) use self::sessions::Sessions;
 pub(crate) use self::streams::{delete, delete_session, get, get_stream};
 
-use self::session::{Opened, Session};
+use self::session::{ClientProfile, Session};
 use crate::peer::Peer;
 use crate::post::PROTOCOL_VERSION;
 use crate::state::State;
-use crate::{caller, respond, tools};
+use crate::{caller, response, tools};
 
 const SESSION_ID: &str = "mcp-session-id";
 
 /// The answer to a request without a result.
 #[derive(Serialize)]
-struct Nothing {}
+struct EmptyResult {}
 
 /// Answers one message.
 pub(crate) async fn post(
@@ -55,7 +55,7 @@ pub(crate) async fn post(
         Message::Reply(reply) => match find(&state, &peer, &headers, None) {
             Ok(session) => {
                 courier::on_reply(&state, &session, &peer, &reply).await;
-                respond::accepted()
+                response::accepted()
             }
             Err(response) => *response,
         },
@@ -66,19 +66,19 @@ fn handshake(state: &State, peer: Peer, request: &Request<'_>) -> Response {
     let id = &request.id;
     let asked = match ClientRequest::of(request, Era::Legacy) {
         Ok(ClientRequest::Initialize(asked)) => asked,
-        Ok(_) => return respond::fault(Some(id), &Fault::method_not_found("?"), Era::Legacy),
-        Err(fault) => return respond::fault(Some(id), &fault, Era::Legacy),
+        Ok(_) => return response::fault(Some(id), &Fault::method_not_found("?"), Era::Legacy),
+        Err(fault) => return response::fault(Some(id), &fault, Era::Legacy),
     };
     let Initialize { protocol_version, capabilities } = asked;
     let (version, instructions) = (Version::settle(&protocol_version), peer.instructions());
-    let opened = Opened {
+    let opened = ClientProfile {
         tools: peer.fingerprint(&state.broker),
         // Older versions have no forms.
         takes_forms: version >= Version::V2025_06_18 && takes_forms(&capabilities),
     };
     let Some(session) = state.sessions.open(peer, version, opened) else {
         let fault = Fault::new(Code::Internal, "too many MCP sessions are open; try again later");
-        return respond::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(id), &fault);
+        return response::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(id), &fault);
     };
     let result = InitializeResult {
         protocol_version: version,
@@ -86,7 +86,7 @@ fn handshake(state: &State, peer: Peer, request: &Request<'_>) -> Response {
         server_info: &state.server,
         instructions,
     };
-    let mut response = respond::json(StatusCode::OK, outgoing::result(id, &result));
+    let mut response = response::json(StatusCode::OK, outgoing::result(id, &result));
     if let Ok(value) = HeaderValue::from_str(session.id()) {
         response.headers_mut().insert(SESSION_ID, value);
     }
@@ -102,7 +102,7 @@ fn find(
 ) -> Result<Arc<Session>, Box<Response>> {
     let refuse = |status, message: &str| {
         let fault = Fault::new(Code::InvalidRequest, message);
-        Err(Box::new(respond::refusal(status, id, &fault)))
+        Err(Box::new(response::refusal(status, id, &fault)))
     };
     if let Some(value) = headers.get(PROTOCOL_VERSION) {
         let version = value.to_str().ok().and_then(|name| Version::parse(name.trim()));
@@ -132,7 +132,7 @@ async fn on_request(
 ) -> Response {
     match answer(state, session, peer, headers, request).await {
         Ok(response) => response,
-        Err(fault) => respond::fault(Some(&request.id), &fault, Era::Legacy),
+        Err(fault) => response::fault(Some(&request.id), &fault, Era::Legacy),
     }
 }
 
@@ -144,7 +144,7 @@ async fn answer(
     request: &Request<'_>,
 ) -> Result<Response, Fault> {
     let id = &request.id;
-    let nothing = || respond::json(StatusCode::OK, outgoing::result(id, &Nothing {}));
+    let nothing = || response::json(StatusCode::OK, outgoing::result(id, &EmptyResult {}));
     match ClientRequest::of(request, Era::Legacy)? {
         ClientRequest::Ping => Ok(nothing()),
         ClientRequest::SetLevel(level) => {
@@ -153,7 +153,7 @@ async fn answer(
         }
         ClientRequest::ListTools { cursor } => {
             tools::page(&state.broker, peer, id, cursor, Stamp::Legacy)
-                .map(|page| respond::json(StatusCode::OK, page))
+                .map(|page| response::json(StatusCode::OK, page))
                 .map_err(|error| tools::list_fault(&error))
         }
         ClientRequest::CallTool(asked) => {
@@ -178,7 +178,7 @@ fn on_notification(session: &Session, told: &Notification<'_>) -> Response {
         }
         _ => {}
     }
-    respond::accepted()
+    response::accepted()
 }
 
 /// The answer to an ended call, where it is not a stream.
@@ -205,6 +205,6 @@ fn done(
         | tools::Outcome::Failed(_)
         | tools::Outcome::Silent => outcome
             .encode(id, Stamp::Legacy)
-            .map_or_else(respond::accepted, |body| respond::json(StatusCode::OK, body)),
+            .map_or_else(response::accepted, |body| response::json(StatusCode::OK, body)),
     }
 }

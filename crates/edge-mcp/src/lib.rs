@@ -31,7 +31,6 @@
 //! * This crate binds nothing and checks no `Host` or `Origin`: the listener does.
 
 mod agent;
-mod asking;
 mod caller;
 mod changes;
 mod config;
@@ -40,8 +39,9 @@ mod legacy;
 mod modern;
 mod peer;
 mod post;
+mod questions;
 mod reach;
-mod respond;
+mod response;
 mod state;
 mod tools;
 

@@ -1,9 +1,9 @@
 //! The modern era: every request stands alone, with no state between two of them.
 
-mod following;
 mod headers;
-mod listen;
-mod parked;
+mod parked_calls;
+mod session_subscription;
+mod subscription;
 
 use std::sync::Arc;
 
@@ -15,13 +15,15 @@ use ringback_mcp_wire::elicitation::takes_forms;
 use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, DiscoverResult};
 use ringback_mcp_wire::{CallTool, ClientRequest, Code, Era, Fault, Id, Message, Object, Request};
 
-use self::following::Client;
-use self::parked::Parked;
-pub(crate) use self::parked::ParkedCalls;
+use self::parked_calls::ParkedCall;
+pub(crate) use self::parked_calls::ParkedCalls;
+use self::session_subscription::Client;
 use crate::peer::Peer;
 use crate::state::State;
-use crate::tools::{self, Asked, Begun, Follow, Interest, Outcome, Step, Wanted};
-use crate::{caller, reach, respond};
+use crate::tools::{
+    self, CallRequest, CallState, Interest, NotificationOptions, Outcome, RunningCall, Step,
+};
+use crate::{caller, reach, response};
 
 /// The answer to `server/discover` changes only with the build.
 const DISCOVER_TTL_MS: u64 = 3_600_000;
@@ -36,11 +38,11 @@ pub(crate) async fn post(
     let request = match message {
         Message::Request(request) => request,
         // Closing the stream cancels a call; no notification is needed.
-        Message::Notification(_) | Message::Reply(_) => return respond::accepted(),
+        Message::Notification(_) | Message::Reply(_) => return response::accepted(),
     };
     match answer(&state, peer, &headers, &request).await {
         Ok(response) => response,
-        Err(fault) => respond::fault(Some(&request.id), &fault, Era::Modern),
+        Err(fault) => response::fault(Some(&request.id), &fault, Era::Modern),
     }
 }
 
@@ -52,7 +54,7 @@ async fn answer(
 ) -> Result<Response, Fault> {
     let meta = request.meta()?;
     headers::check(request, &meta, headers)?;
-    let wanted = Wanted { progress: meta.progress_token()?, log: meta.log_level()? };
+    let wanted = NotificationOptions { progress: meta.progress_token()?, log: meta.log_level()? };
     let id = &request.id;
     match ClientRequest::of(request, Era::Modern)? {
         ClientRequest::Discover => Ok(ok(discover(state, &peer, id))),
@@ -70,7 +72,7 @@ async fn answer(
             Ok(call_tool(state, &peer, headers, client, call, wanted).await)
         }
         ClientRequest::Listen(filter) => {
-            Ok(listen::open(Arc::clone(state), peer, id.clone(), filter))
+            Ok(subscription::open(Arc::clone(state), peer, id.clone(), filter))
         }
         ClientRequest::Initialize(_) | ClientRequest::Ping | ClientRequest::SetLevel(_) => {
             Err(Fault::method_not_found(&request.method))
@@ -90,29 +92,29 @@ async fn call_tool(
     headers: &HeaderMap,
     client: Client,
     call: CallTool<'_>,
-    wanted: Wanted,
+    wanted: NotificationOptions,
 ) -> Response {
     let id = &client.id;
-    let takes_events = respond::accepts_events(headers);
+    let takes_events = response::accepts_events(headers);
     let can_follow = can_follow(headers, &wanted);
-    let mut follow = match tools::begin(&state.broker, Asked { id, peer, call, wanted, can_follow })
-    {
-        Begun::Done(outcome) => return done(state, peer, headers, id, &outcome),
-        Begun::Later(follow) => *follow,
-    };
+    let mut follow =
+        match tools::begin(&state.broker, CallRequest { id, peer, call, wanted, can_follow }) {
+            CallState::Done(outcome) => return done(state, peer, headers, id, &outcome),
+            CallState::Later(follow) => *follow,
+        };
     match peer {
         Peer::Caller(credential) if follow.interest().is_some_and(Interest::follows) => {
             let (state, credential) = (Arc::clone(state), credential.clone());
-            respond::events(following::events(state, credential, client, follow))
+            response::events(session_subscription::events(state, credential, client, follow))
         }
         Peer::Caller(_) if follow.is_long() && takes_events => {
-            respond::events(events(Arc::clone(state), id.clone(), follow))
+            response::events(events(Arc::clone(state), id.clone(), follow))
         }
         Peer::Agent(pass) if follow.is_long() && takes_events => {
             let pass = pass.clone();
             let until = Box::pin(async move { pass.ended().await });
             let events = events(Arc::clone(state), id.clone(), follow);
-            respond::events(events.take_until(until))
+            response::events(events.take_until(until))
         }
         Peer::Caller(_) | Peer::Agent(_) => {
             let outcome = follow.end().await;
@@ -122,8 +124,8 @@ async fn call_tool(
 }
 
 /// Whether the client can receive events of a session on this request.
-fn can_follow(headers: &HeaderMap, wanted: &Wanted) -> bool {
-    respond::accepts_events(headers) && wanted.log.is_some_and(|least| least <= reach::LEVEL)
+fn can_follow(headers: &HeaderMap, wanted: &NotificationOptions) -> bool {
+    response::accepts_events(headers) && wanted.log.is_some_and(|least| least <= reach::LEVEL)
 }
 
 /// Continues a call that was answered with a question. It does not run again: what it did is done.
@@ -148,7 +150,7 @@ async fn go_on(
             with `session_events`, and answer its questions with `session_message`";
         Fault::invalid_params(message)
     })?;
-    let Parked { question, stay, .. } = parked;
+    let ParkedCall { question, stay, .. } = parked;
     let question = match responses.get(&question.request_id) {
         Some(result) => {
             question.answer(&state.broker, credential, result).await;
@@ -157,7 +159,7 @@ async fn go_on(
         None => Some(question),
     };
     let (state, credential) = (Arc::clone(state), credential.clone());
-    Ok(respond::events(following::resumed(state, credential, client, stay, question)))
+    Ok(response::events(session_subscription::resumed(state, credential, client, stay, question)))
 }
 
 /// The answer to an ended call.
@@ -169,14 +171,14 @@ fn done(state: &State, peer: &Peer, headers: &HeaderMap, id: &Id, outcome: &Outc
         Outcome::Forbidden(error) if peer.has_token() && caller::can_ask_for_more(state) => {
             caller::forbidden(state, headers, id, error)
         }
-        Outcome::Fault(fault) => respond::fault(Some(id), fault, Era::Modern),
+        Outcome::Fault(fault) => response::fault(Some(id), fault, Era::Modern),
         Outcome::Native(_)
         | Outcome::Passed(_)
         | Outcome::Job(_)
         | Outcome::Failed(_)
         | Outcome::Forbidden(_)
         | Outcome::Unauthenticated(_)
-        | Outcome::Silent => outcome.encode(id, state.stamp()).map_or_else(respond::accepted, ok),
+        | Outcome::Silent => outcome.encode(id, state.stamp()).map_or_else(response::accepted, ok),
     }
 }
 
@@ -184,17 +186,17 @@ fn done(state: &State, peer: &Peer, headers: &HeaderMap, id: &Id, outcome: &Outc
 fn events(
     state: Arc<State>,
     id: Id,
-    follow: Follow,
+    follow: RunningCall,
 ) -> impl futures_util::Stream<Item = Bytes> + Send + 'static {
     stream::unfold(Some(follow), move |follow| {
         let (state, id) = (Arc::clone(&state), id.clone());
         async move {
             let mut follow = follow?;
             match follow.next().await {
-                Step::Told(told) => Some((respond::event(None, &told), Some(follow))),
+                Step::Told(told) => Some((response::event(None, &told), Some(follow))),
                 Step::Done(outcome) => {
                     let answer = outcome.encode(&id, state.stamp())?;
-                    Some((respond::event(None, &answer), None))
+                    Some((response::event(None, &answer), None))
                 }
             }
         }
@@ -202,13 +204,13 @@ fn events(
 }
 
 fn ok(body: String) -> Response {
-    respond::json(StatusCode::OK, body)
+    response::json(StatusCode::OK, body)
 }
 
 /// The answer to a modern client that uses a method of MCP sessions.
 pub(crate) fn not_allowed() -> Response {
     let fault = Fault::new(Code::InvalidRequest, "only POST is supported without an MCP session");
-    let mut response = respond::refusal(StatusCode::METHOD_NOT_ALLOWED, None, &fault);
+    let mut response = response::refusal(StatusCode::METHOD_NOT_ALLOWED, None, &fault);
     let allow = axum::http::HeaderValue::from_static("POST");
     response.headers_mut().insert(axum::http::header::ALLOW, allow);
     response

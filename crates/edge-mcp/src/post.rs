@@ -13,7 +13,7 @@ use ringback_mcp_wire::{Code, Era, Fault, Message, Object, Version, keys};
 
 use crate::peer::Peer;
 use crate::state::State;
-use crate::{caller, legacy, modern, respond};
+use crate::{caller, legacy, modern, response};
 
 /// The header with the protocol version of a request.
 pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -39,7 +39,7 @@ pub(crate) async fn answer(
 ) -> Response {
     if !is_json(&headers) {
         let fault = Fault::new(Code::InvalidRequest, "send `Content-Type: application/json`");
-        return respond::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &fault);
+        return response::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &fault);
     }
     let body = match body.collect().await {
         Ok(body) => body.to_bytes(),
@@ -48,7 +48,7 @@ pub(crate) async fn answer(
     let message = match Message::decode(&body, state.limits()) {
         Ok(message) => message,
         Err(malformed) => {
-            return respond::fault(malformed.id.as_ref(), &malformed.fault, Era::Modern);
+            return response::fault(malformed.id.as_ref(), &malformed.fault, Era::Modern);
         }
     };
     match era(&headers, &message) {
@@ -62,7 +62,7 @@ fn unread(error: &axum::Error) -> Response {
     let is_too_large = error.source().is_some_and(|cause| cause.is::<LengthLimitError>());
     let status = if is_too_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST };
     let fault = Fault::new(Code::InvalidRequest, format!("cannot read the body: {error}"));
-    respond::refusal(status, None, &fault)
+    response::refusal(status, None, &fault)
 }
 
 /// A request with a version in its `_meta`, or with a version without a handshake in its header,

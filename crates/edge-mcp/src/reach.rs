@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ringback_broker::{Broker, Credential, LineCall, SessionFollower, ToParty};
-use ringback_mcp_wire::outgoing::{self, Told};
+use ringback_broker::{Broker, Credential, LineCall, PartyMessage, SessionFollower};
+use ringback_mcp_wire::outgoing::{self, ServerNotification};
 use ringback_mcp_wire::{LogLevel, RawValue, compact};
 use ringback_proto::ids::SessionId;
 use ringback_proto::request::SessionEventInfo;
@@ -22,7 +22,7 @@ pub(crate) const LEVEL: LogLevel = LogLevel::Info;
 
 /// A call that no longer needs an answer.
 #[derive(Serialize)]
-struct Cancelled<'a> {
+struct CancelledCall<'a> {
     r#type: &'static str,
     root_session_id: SessionId,
     request_id: &'a str,
@@ -30,12 +30,12 @@ struct Cancelled<'a> {
 }
 
 /// The message to a caller about a call for it.
-pub(crate) fn post(broker: &Broker, root: SessionId, post: &ToParty<Arc<LineCall>>) -> String {
+pub(crate) fn post(broker: &Broker, root: SessionId, post: &PartyMessage<Arc<LineCall>>) -> String {
     match post {
-        ToParty::Call(call) => log(CALLER_TOOL, &broker.caller_request(root, call)),
-        ToParty::Cancel { call, custom_id, reason } => {
+        PartyMessage::Call(call) => log(CALLER_TOOL, &broker.caller_request(root, call)),
+        PartyMessage::Cancel { call, custom_id, reason } => {
             let own = call.to_string();
-            let cancelled = Cancelled {
+            let cancelled = CancelledCall {
                 r#type: "caller_tool_cancel",
                 root_session_id: root,
                 request_id: custom_id.as_deref().unwrap_or(&own),
@@ -58,12 +58,12 @@ fn log(logger: &str, data: &impl Serialize) -> String {
     });
     // An event consists of lines, so there must be none inside. They only stand between tokens.
     let data = if data.get().contains(['\n', '\r']) { compact(&data) } else { data };
-    outgoing::notification(&Told::Log { level: LEVEL, logger, data: &data })
+    outgoing::notification(&ServerNotification::Log { level: LEVEL, logger, data: &data })
 }
 
 /// A reader of the events of a session and its children, one at a time.
 #[derive(Debug)]
-pub(crate) struct Hearing {
+pub(crate) struct EventReader {
     broker: Broker,
     credential: Credential,
     session: SessionId,
@@ -72,7 +72,7 @@ pub(crate) struct Hearing {
     waiting: VecDeque<SessionEventInfo>,
 }
 
-impl Hearing {
+impl EventReader {
     /// Reads the events after an index.
     pub(crate) const fn new(
         broker: Broker,

@@ -2,16 +2,16 @@
 
 mod arguments;
 mod call;
-mod follow;
 mod interest;
 mod list;
 mod native;
 mod outcome;
+mod running_call;
 
 pub(crate) use arguments::object;
-pub(crate) use call::{Asked, Begun, again, begin, begun, native as call_native};
-pub(crate) use follow::{Canceller, Facts, Follow, Step, Wanted};
+pub(crate) use call::{CallRequest, CallState, again, begin, call_state, native as call_native};
 pub(crate) use interest::{Interest, Subject, rests};
 pub(crate) use list::{TTL_MS, fault as list_fault, page, with_type};
-pub(crate) use native::{Listed, ListedMeta, in_session};
+pub(crate) use native::{ToolListing, ToolMeta, in_session};
 pub(crate) use outcome::Outcome;
+pub(crate) use running_call::{Canceller, Facts, NotificationOptions, RunningCall, Step};

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 /// What a connection knows.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct PeerView {
     /// Whether it started with the greeting of the clients that came before this daemon.
     pub(crate) has_greeted: bool,
     callers: Option<Vec<CallerTools>>,
@@ -19,14 +19,14 @@ pub(crate) struct Told {
 
 /// The tools of one caller, replacing its earlier ones.
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct CallerUpdate {
     pub(crate) caller_id: Option<Arc<str>>,
     pub(crate) tools: Vec<Arc<OfferedTool>>,
 }
 
-impl Told {
+impl PeerView {
     /// Returns what the peer does not know yet; at first that includes an empty list.
-    pub(crate) fn callers(&mut self, now: Vec<CallerTools>) -> Vec<News> {
+    pub(crate) fn callers(&mut self, now: Vec<CallerTools>) -> Vec<CallerUpdate> {
         let is_first = self.callers.is_none();
         let before = self.callers.take().unwrap_or_default();
         let was = |caller: &CallerTools| {
@@ -37,17 +37,17 @@ impl Told {
         };
         let is_gone =
             |before: &&CallerTools| !now.iter().any(|caller| caller.caller_id == before.caller_id);
-        let gone = before.iter().filter(is_gone).map(|caller| News {
+        let gone = before.iter().filter(is_gone).map(|caller| CallerUpdate {
             caller_id: Some(Arc::clone(&caller.caller_id)),
             tools: Vec::new(),
         });
-        let new = now.iter().filter(is_news).map(|caller| News {
+        let new = now.iter().filter(is_news).map(|caller| CallerUpdate {
             caller_id: Some(Arc::clone(&caller.caller_id)),
             tools: caller.tools.clone(),
         });
         let mut news: Vec<_> = gone.chain(new).collect();
         if is_first && news.is_empty() {
-            news.push(News { caller_id: None, tools: Vec::new() });
+            news.push(CallerUpdate { caller_id: None, tools: Vec::new() });
         }
         self.callers = Some(now);
         news
@@ -89,7 +89,7 @@ fn are_same(before: &[Arc<OfferedTool>], now: &[Arc<OfferedTool>]) -> bool {
     before.len() == now.len() && before.iter().zip(now).all(is_same)
 }
 
-impl Serialize for News {
+impl Serialize for CallerUpdate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         const NAME: &str = "caller_tools_config";
         #[derive(Serialize)]
@@ -103,16 +103,16 @@ impl Serialize for News {
         #[derive(Serialize)]
         struct Params<'a> {
             caller_id: Option<&'a str>,
-            tools: Vec<Shown<'a>>,
+            tools: Vec<ToolEntry<'a>>,
         }
-        let tools = self.tools.iter().map(|tool| Shown::new(tool)).collect();
+        let tools = self.tools.iter().map(|tool| ToolEntry::new(tool)).collect();
         let params = Params { caller_id: self.caller_id.as_deref(), tools };
         Config { jsonrpc: "2.0", method: NAME, r#type: NAME, params }.serialize(serializer)
     }
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ToolEntry<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
@@ -120,7 +120,7 @@ struct Shown<'a> {
     input_schema: Option<Box<RawValue>>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ToolEntry<'a> {
     fn new(tool: &'a OfferedTool) -> Self {
         let schema = serde_json::from_slice::<&RawValue>(tool.info.schema_json()).ok();
         Self {

@@ -9,7 +9,7 @@ use ringback_proto::ids::SessionId;
 use ringback_service::SessionSockets;
 
 use crate::Config;
-use crate::socket::Serving;
+use crate::socket::SocketContext;
 
 /// Opens the sockets of sessions: the broker opens one with each session.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl RelayDoor for RelayEdge {
         dir: &Utf8Path,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
         let scope = self.sockets.scope()?;
-        let serving = Serving { broker, session, config: self.config, scope };
-        Ok(Box::new(serving.open(dir)?))
+        let socket_context = SocketContext { broker, session, config: self.config, scope };
+        Ok(Box::new(socket_context.open(dir)?))
     }
 }

@@ -30,10 +30,10 @@ mod list;
 mod methods;
 mod outbox;
 mod outcome;
+mod protocol;
 mod refusal;
 mod request;
 mod socket;
-mod talk;
 
 pub use config::Config;
 pub use edge::RelayEdge;

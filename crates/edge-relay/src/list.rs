@@ -18,14 +18,14 @@ static NATIVE: LazyLock<Vec<Box<RawValue>>> =
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a, Schema> {
+struct ToolEntry<'a, Schema> {
     name: &'a str,
     description: Cow<'a, str>,
     input_schema: Schema,
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct ToolList<'a> {
     tools: Vec<&'a RawValue>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn list(broker: &Broker, credential: &Credential) -> Result<Box<RawVa
     let on_lines = on_lines.concat();
     let made: Vec<_> = infos.iter().map(|info| show(info, &on_lines)).collect();
     let tools = made.iter().map(Cow::as_ref).collect();
-    Ok(raw(&Listed { tools }))
+    Ok(raw(&ToolList { tools }))
 }
 
 fn page(
@@ -85,12 +85,12 @@ fn show(info: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> Cow<'static, RawValue
     });
     let input_schema = schema.unwrap_or_else(|| raw(&info.input_schema));
     let description = info.description.as_str().into();
-    Cow::Owned(raw(&Shown { name: &info.name, description, input_schema }))
+    Cow::Owned(raw(&ToolEntry { name: &info.name, description, input_schema }))
 }
 
 fn shown(row: &ToolRow) -> Box<RawValue> {
     let input_schema = (row.request_schema)().to_value();
-    raw(&Shown { name: row.name, description: row.described(), input_schema })
+    raw(&ToolEntry { name: row.name, description: row.described(), input_schema })
 }
 
 fn raw(value: &impl Serialize) -> Box<RawValue> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ringback_broker::{
-    Answer, Broker, Call, CallContext, CallControl, Credential, Edge, Follow, Followed, LineRequest,
+    Answer, Broker, Call, CallContext, CallControl, CallEvent, CallFollower, Credential, Edge,
+    LineRequest,
 };
 use ringback_mcp_wire::RawValue;
 use ringback_proto::any::{Any, Format};
@@ -19,13 +20,13 @@ use ringback_proto::{Error, ResponseEnvelope, ToolRequest, ToolResponse};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::callers::Told;
+use crate::callers::PeerView;
 use crate::events::Events;
 use crate::list::list;
 use crate::outcome::{Face, Outcome};
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::socket::Serving;
+use crate::socket::SocketContext;
 
 /// Longer than any tool name.
 const TOOL_NAME_BYTES_MAX: usize = 256;
@@ -33,19 +34,19 @@ const TOOL_NAME_BYTES_MAX: usize = 256;
 const MISFIT_CHARS_MAX: usize = 400;
 
 /// An ended or running request.
-pub(crate) enum Begun {
+pub(crate) enum RequestState {
     /// It has ended.
     Done(Outcome),
     /// It is running.
-    Later(Work, Cancel),
+    Later(RunningRequest, Cancel),
 }
 
 /// A running request. Dropping it cancels it where possible.
-pub(crate) enum Work {
+pub(crate) enum RunningRequest {
     /// A call of a caller's tool.
-    Caller(Box<Follow>),
+    Caller(Box<CallFollower>),
     /// A call with a key.
-    Tool(Box<Follow>, String, Face),
+    Tool(Box<CallFollower>, String, Face),
     /// Anything else.
     Other(Pin<Box<dyn Future<Output = Outcome> + Send>>),
 }
@@ -68,7 +69,7 @@ pub(crate) enum Cancel {
     Never,
 }
 
-impl Work {
+impl RunningRequest {
     /// Returns the next step.
     ///
     /// # Cancel safety
@@ -80,12 +81,12 @@ impl Work {
                 Self::Other(work) => return Step::Done(work.await),
             };
             match followed {
-                Followed::Progress { percent, message } => {
+                CallEvent::Progress { percent, message } => {
                     return Step::Progress { percent, message };
                 }
                 // The protocol has no place for it.
-                Followed::Log { .. } => {}
-                Followed::Done(last) => break last,
+                CallEvent::Log { .. } => {}
+                CallEvent::Done(last) => break last,
             }
         };
         Step::Done(match self {
@@ -108,22 +109,25 @@ impl Cancel {
 
 /// Starts a request.
 pub(crate) fn begin(
-    serving: &Arc<Serving>,
-    told: &mut Told,
+    socket_context: &Arc<SocketContext>,
+    told: &mut PeerView,
     request: &Request<'_>,
-) -> Result<Begun, Refusal> {
+) -> Result<RequestState, Refusal> {
     match request.method.as_ref() {
-        "caller_tool" => caller_tool(serving, request),
-        "oubliette_tools" => oubliette_tools(serving, told, request),
-        "oubliette_call_tool" => oubliette_call_tool(serving, request),
-        "session_message" => session_message(serving, request),
-        "session_events" => session_events(serving, told, request),
-        "project_list" => project_list(serving, request),
+        "caller_tool" => caller_tool(socket_context, request),
+        "oubliette_tools" => oubliette_tools(socket_context, told, request),
+        "oubliette_call_tool" => oubliette_call_tool(socket_context, request),
+        "session_message" => session_message(socket_context, request),
+        "session_events" => session_events(socket_context, told, request),
+        "project_list" => project_list(socket_context, request),
         method => Err(Refusal::no_method(method)),
     }
 }
 
-fn caller_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusal> {
+fn caller_tool(
+    socket_context: &SocketContext,
+    request: &Request<'_>,
+) -> Result<RequestState, Refusal> {
     #[derive(Deserialize)]
     struct Params<'a> {
         tool: String,
@@ -133,8 +137,8 @@ fn caller_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusa
     }
     let Params { tool, arguments, caller_id } = request.params()?;
     let tool = bounded(tool)?;
-    let answer = serving.broker.call_from_session(
-        serving.session,
+    let answer = socket_context.broker.call_from_session(
+        socket_context.session,
         caller_id.as_deref(),
         tool.clone(),
         payload(arguments),
@@ -142,33 +146,36 @@ fn caller_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusa
         Edge::Relay,
     );
     Ok(match answer {
-        Answer::Now(last) => Begun::Done(Outcome::of_caller(last)),
+        Answer::Now(last) => RequestState::Done(Outcome::of_caller(last)),
         Answer::Later(replies, control) => {
-            let follow = Follow::new(replies, control, tool, ToolTiming::AsyncShort);
+            let follow = CallFollower::new(replies, control, tool, ToolTiming::AsyncShort);
             let cancel = Cancel::Call(follow.control());
-            Begun::Later(Work::Caller(Box::new(follow)), cancel)
+            RequestState::Later(RunningRequest::Caller(Box::new(follow)), cancel)
         }
     })
 }
 
 fn oubliette_tools(
-    serving: &Serving,
-    told: &mut Told,
+    socket_context: &SocketContext,
+    told: &mut PeerView,
     request: &Request<'_>,
-) -> Result<Begun, Refusal> {
+) -> Result<RequestState, Refusal> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow)]
         api_key: Cow<'a, str>,
     }
     let Params { api_key } = request.params()?;
-    let credential = authenticate(serving, &api_key)?;
-    let listed = list(&serving.broker, &credential).map_err(Refusal::with_key)?;
-    told.listed(&serving.broker, credential);
-    Ok(Begun::Done(Outcome::Json(listed)))
+    let credential = authenticate(socket_context, &api_key)?;
+    let listed = list(&socket_context.broker, &credential).map_err(Refusal::with_key)?;
+    told.listed(&socket_context.broker, credential);
+    Ok(RequestState::Done(Outcome::Json(listed)))
 }
 
-fn oubliette_call_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusal> {
+fn oubliette_call_tool(
+    socket_context: &SocketContext,
+    request: &Request<'_>,
+) -> Result<RequestState, Refusal> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow)]
@@ -180,9 +187,9 @@ fn oubliette_call_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun
         call_id: Option<String>,
     }
     let Params { api_key, tool, arguments, message_id, call_id } = request.params()?;
-    let credential = authenticate(serving, &api_key)?;
+    let credential = authenticate(socket_context, &api_key)?;
     let tool = bounded(tool)?;
-    let may = serving.broker.may_call(&credential, Edge::Relay, &tool);
+    let may = socket_context.broker.may_call(&credential, Edge::Relay, &tool);
     may.map_err(Refusal::with_key)?;
     if arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
         return Err(Refusal::bad_params("`arguments` must be an object"));
@@ -192,16 +199,16 @@ fn oubliette_call_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun
         let mut decoder = serde_json::Deserializer::from_str(text);
         let call = match ToolRequest::deserialize_named(row.name, &mut decoder) {
             Some(Ok(call)) => call,
-            Some(Err(error)) => return Ok(Begun::Done(misfit(&tool, &error))),
+            Some(Err(error)) => return Ok(RequestState::Done(misfit(&tool, &error))),
             None => return Err(Error::not_found("tool", &tool).into()),
         };
         let is_streamed = row.makes_job && !row.timing.edge_wait().is_zero();
-        let answer = call_native(&serving.broker, &credential, call, is_streamed);
-        return Ok(begun(answer, tool, row.timing, Face::Content));
+        let answer = call_native(&socket_context.broker, &credential, call, is_streamed);
+        return Ok(request_state(answer, tool, row.timing, Face::Content));
     }
-    let session = serving.session.to_string();
+    let session = socket_context.session.to_string();
     let request_id = request.id.map(|id| id.get().to_owned());
-    let answer = serving.broker.lines().call(LineRequest {
+    let answer = socket_context.broker.lines().call(LineRequest {
         credential: &credential,
         edge: Edge::Relay,
         tool: tool.clone(),
@@ -215,10 +222,13 @@ fn oubliette_call_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun
             session_id: Some(session.into()),
         },
     });
-    Ok(begun(answer, tool, ToolTiming::AsyncShort, Face::Content))
+    Ok(request_state(answer, tool, ToolTiming::AsyncShort, Face::Content))
 }
 
-fn project_list(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusal> {
+fn project_list(
+    socket_context: &SocketContext,
+    request: &Request<'_>,
+) -> Result<RequestState, Refusal> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow)]
@@ -227,13 +237,16 @@ fn project_list(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refus
         request: ProjectListRequest,
     }
     let Params { api_key, request } = request.params()?;
-    let credential = authenticate(serving, &api_key)?;
+    let credential = authenticate(socket_context, &api_key)?;
     let tool = "project_list".to_owned();
-    let answer = call_native(&serving.broker, &credential, request.into(), false);
-    Ok(begun(answer, tool, ToolTiming::AsyncShort, Face::Bare))
+    let answer = call_native(&socket_context.broker, &credential, request.into(), false);
+    Ok(request_state(answer, tool, ToolTiming::AsyncShort, Face::Bare))
 }
 
-fn session_message(serving: &Arc<Serving>, request: &Request<'_>) -> Result<Begun, Refusal> {
+fn session_message(
+    socket_context: &Arc<SocketContext>,
+    request: &Request<'_>,
+) -> Result<RequestState, Refusal> {
     #[derive(Deserialize)]
     struct Params {
         message: String,
@@ -241,9 +254,9 @@ fn session_message(serving: &Arc<Serving>, request: &Request<'_>) -> Result<Begu
         session_id: Option<SessionId>,
     }
     let Params { message, session_id } = request.params()?;
-    let (broker, session) = (serving.broker.clone(), serving.session);
+    let (broker, session) = (socket_context.broker.clone(), socket_context.session);
     // A session must not be left half started when its starter disconnects.
-    let sent = serving
+    let sent = socket_context
         .scope
         .tasks
         .spawn(async move { broker.session_message_from(session, message, session_id).await });
@@ -254,10 +267,14 @@ fn session_message(serving: &Arc<Serving>, request: &Request<'_>) -> Result<Begu
             Err(error) => Outcome::Refused(Error::internal("relay", error).into()),
         }
     };
-    Ok(Begun::Later(Work::Other(Box::pin(work)), Cancel::Never))
+    Ok(RequestState::Later(RunningRequest::Other(Box::pin(work)), Cancel::Never))
 }
 
-fn session_events(serving: &Serving, told: &Told, request: &Request<'_>) -> Result<Begun, Refusal> {
+fn session_events(
+    socket_context: &SocketContext,
+    told: &PeerView,
+    request: &Request<'_>,
+) -> Result<RequestState, Refusal> {
     #[derive(Deserialize)]
     struct Params {
         #[serde(default, deserialize_with = "empty_as_none")]
@@ -268,7 +285,7 @@ fn session_events(serving: &Serving, told: &Told, request: &Request<'_>) -> Resu
         include_children: Option<bool>,
     }
     let params: Params = request.params()?;
-    let (broker, session) = (serving.broker.clone(), serving.session);
+    let (broker, session) = (socket_context.broker.clone(), socket_context.session);
     let request = SessionEventsRequest {
         session_id: params.session_id.unwrap_or(session),
         since_index: params.since_index,
@@ -293,12 +310,15 @@ fn session_events(serving: &Serving, told: &Told, request: &Request<'_>) -> Resu
             Err(error) => Outcome::Refused(error.into()),
         }
     };
-    Ok(Begun::Later(Work::Other(Box::pin(work)), cancel))
+    Ok(RequestState::Later(RunningRequest::Other(Box::pin(work)), cancel))
 }
 
 /// Returns the owner of a key, checked at every request.
-fn authenticate(serving: &Serving, api_key: &str) -> Result<Credential, Refusal> {
-    serving.broker.authenticate_in(serving.session, api_key).map_err(Refusal::with_key)
+fn authenticate(socket_context: &SocketContext, api_key: &str) -> Result<Credential, Refusal> {
+    socket_context
+        .broker
+        .authenticate_in(socket_context.session, api_key)
+        .map_err(Refusal::with_key)
 }
 
 fn call_native(
@@ -313,13 +333,13 @@ fn call_native(
     broker.call(Call { credential, edge: Edge::Relay, envelope, request_id: None })
 }
 
-fn begun(answer: Answer, tool: String, timing: ToolTiming, face: Face) -> Begun {
+fn request_state(answer: Answer, tool: String, timing: ToolTiming, face: Face) -> RequestState {
     match answer {
-        Answer::Now(last) => Begun::Done(Outcome::of_tool(last, &tool, face)),
+        Answer::Now(last) => RequestState::Done(Outcome::of_tool(last, &tool, face)),
         Answer::Later(replies, control) => {
-            let follow = Follow::new(replies, control, tool.clone(), timing);
+            let follow = CallFollower::new(replies, control, tool.clone(), timing);
             let cancel = Cancel::Call(follow.control());
-            Begun::Later(Work::Tool(Box::new(follow), tool, face), cancel)
+            RequestState::Later(RunningRequest::Tool(Box::new(follow), tool, face), cancel)
         }
     }
 }

@@ -27,7 +27,7 @@ struct Answer<'a, R> {
 }
 
 #[derive(Serialize)]
-struct Refused<'a> {
+struct RefusalMessage<'a> {
     jsonrpc: &'static str,
     id: Option<&'a RawValue>,
     error: &'a Refusal,
@@ -75,7 +75,7 @@ impl Outbox {
 
     /// Answers a request with an error.
     pub(crate) fn refuse(&mut self, id: Option<&RawValue>, error: &Refusal) {
-        self.push(&Refused { jsonrpc: "2.0", id, error });
+        self.push(&RefusalMessage { jsonrpc: "2.0", id, error });
     }
 
     /// Writes what the peer accepts now, and returns how much that was.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ringback_mcp_wire::relay::{ERROR_META, Shown};
+use ringback_mcp_wire::relay::{ERROR_META, RelayedValue};
 use ringback_mcp_wire::{Object, RawValue, on_one_line};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::error::ToolError;
@@ -46,7 +46,7 @@ struct Content<'a> {
 
 /// A started job.
 #[derive(Serialize)]
-struct Started {
+struct StartedJob {
     job_id: JobId,
     status: &'static str,
     tool: String,
@@ -124,7 +124,7 @@ impl Outcome {
 enum End {
     Passed(Any),
     Native(Box<ToolResponse>),
-    Job(Started),
+    Job(StartedJob),
     Error(Error),
 }
 
@@ -140,11 +140,11 @@ fn end_of(last: ResponseEnvelope, tool: String) -> End {
             End::Native(Box::new(response))
         }
         ResponseEnvelope::JobStarted { job_id, tool, expected_timing } => {
-            End::Job(Started { job_id, status, tool, expected_timing })
+            End::Job(StartedJob { job_id, status, tool, expected_timing })
         }
         ResponseEnvelope::Ack { job_id: Some(job_id), .. } => {
             let expected_timing = ToolTiming::FireAndForget;
-            End::Job(Started { job_id, status, tool, expected_timing })
+            End::Job(StartedJob { job_id, status, tool, expected_timing })
         }
         ResponseEnvelope::Error(error) => End::Error(error.into()),
         ResponseEnvelope::Ack { job_id: None, .. }
@@ -174,9 +174,9 @@ fn passed_content(passed: &Any) -> Outcome {
         Ok(value) => value,
         Err(refusal) => return Outcome::Refused(refusal),
     };
-    match Shown::of(&value) {
-        Shown::Result(result) => Outcome::json(&WithIsError(&result)),
-        Shown::Value { text, structured } => {
+    match RelayedValue::of(&value) {
+        RelayedValue::Result(result) => Outcome::json(&WithIsError(&result)),
+        RelayedValue::Value { text, structured } => {
             Outcome::json(&Content { text, structured: Some(structured), error: None })
         }
     }

@@ -22,15 +22,15 @@ pub(crate) struct Request<'a> {
 
 /// A line that is not a request, and the id to answer under if one could be read.
 #[derive(Debug)]
-pub(crate) struct Malformed<'a> {
+pub(crate) struct MalformedRequest<'a> {
     pub(crate) id: Option<&'a RawValue>,
     pub(crate) refusal: Refusal,
 }
 
 impl<'a> Request<'a> {
     /// Parses a line.
-    pub(crate) fn decode(line: &'a [u8], limits: Limits) -> Result<Self, Malformed<'a>> {
-        let wrong = |refusal| Malformed { id: None, refusal };
+    pub(crate) fn decode(line: &'a [u8], limits: Limits) -> Result<Self, MalformedRequest<'a>> {
+        let wrong = |refusal| MalformedRequest { id: None, refusal };
         limits.check(line).map_err(|error| {
             wrong(match error {
                 LimitError::TooLong { max, .. } => Refusal::long_line(max),
@@ -51,7 +51,7 @@ impl<'a> Request<'a> {
             let message = format!("an id must have at most {ID_BYTES_MAX} bytes");
             return Err(wrong(Refusal::no_request(message)));
         }
-        let wrong = |refusal| Malformed { id, refusal };
+        let wrong = |refusal| MalformedRequest { id, refusal };
         let method = object
             .text("method")
             .ok_or_else(|| wrong(Refusal::no_request("a request needs a `method`, a string")))?;

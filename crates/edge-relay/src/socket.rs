@@ -11,7 +11,7 @@ use ringback_service::{Place, SessionSocket, SocketHandler, SocketScope};
 use tokio::net::UnixStream;
 
 use crate::Config;
-use crate::connection::{Connection, Ended};
+use crate::connection::{Connection, EndReason};
 use crate::outbox::Outbox;
 
 /// The name of the socket in its directory.
@@ -19,14 +19,14 @@ const NAME: &str = "relay.sock";
 
 /// What the connections of one session share.
 #[derive(Debug)]
-pub(crate) struct Serving {
+pub(crate) struct SocketContext {
     pub(crate) broker: Broker,
     pub(crate) session: SessionId,
     pub(crate) config: Config,
     pub(crate) scope: SocketScope,
 }
 
-impl Serving {
+impl SocketContext {
     /// Binds the socket in a directory and serves it until the guard is dropped.
     pub(crate) fn open(self, dir: &Utf8Path) -> io::Result<SessionSocket> {
         let (scope, connections_max) = (self.scope.clone(), self.config.connections_max);
@@ -34,14 +34,14 @@ impl Serving {
     }
 }
 
-impl SocketHandler for Serving {
+impl SocketHandler for SocketContext {
     async fn serve(self: Arc<Self>, stream: UnixStream, place: Place) {
         let session = self.session;
         match Connection::new(self, stream).run().await {
-            Ended::Slow => {
+            EndReason::Slow => {
                 tracing::warn!(%session, "disconnected a peer that does not read");
             }
-            ended @ (Ended::Left | Ended::Refused | Ended::Stopped) => {
+            ended @ (EndReason::Left | EndReason::Refused | EndReason::Stopped) => {
                 tracing::debug!(%session, ?ended, "a connection ended");
             }
         }

@@ -67,9 +67,9 @@ pub enum ProviderError {
 
 /// Runs connections as tracked tasks.
 #[derive(Debug, Clone)]
-struct Tracked(TaskTracker);
+struct TrackedExecutor(TaskTracker);
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> Executor<F> for Tracked {
+impl<F: Future<Output: Send + 'static> + Send + 'static> Executor<F> for TrackedExecutor {
     fn execute(&self, task: F) {
         drop(self.0.spawn(task));
     }
@@ -127,7 +127,7 @@ impl Provider {
             .wrap_connector(tcp);
         // Covers name lookup, connection and handshake together.
         let connector = BoxCloneSyncService::new(Timeout::new(https, config.connect_timeout));
-        Ok(Client::builder(Tracked(tasks.clone()))
+        Ok(Client::builder(TrackedExecutor(tasks.clone()))
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)

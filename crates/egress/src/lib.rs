@@ -61,9 +61,9 @@ pub use client::ProviderError;
 pub use config::{Config, Provider};
 pub use headers::KeyHeader;
 pub use key::{KeyError, KeyFile, KeySource};
-pub use model::{Admitting, ModelDoors, Recorder};
+pub use model::{AdmissionFuture, ModelDoors, Recorder};
 pub use network::{
-    NetworkConfig, NetworkDoors, NetworkRecorder, Resolver, Resolving, SystemResolver,
+    LookupFuture, NetworkConfig, NetworkDoors, NetworkRecorder, Resolver, SystemResolver,
 };
 pub use prices::{Price, Prices};
 pub use secrets::{

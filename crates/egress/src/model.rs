@@ -2,9 +2,9 @@
 
 mod doors;
 mod forward;
+mod proxy;
 mod refusal;
-mod serving;
 mod tap;
 
-pub use self::doors::{Admitting, ModelDoors, Recorder};
+pub use self::doors::{AdmissionFuture, ModelDoors, Recorder};
 pub(crate) use self::tap::Upload;

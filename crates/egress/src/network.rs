@@ -64,12 +64,12 @@ impl NetworkRecorder for Broker {
 }
 
 /// A name lookup in progress.
-pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Looks up the addresses of names.
 pub trait Resolver: Send + Sync + std::fmt::Debug {
     /// Looks up a name.
-    fn resolve(&self, name: &HostName) -> Resolving;
+    fn resolve(&self, name: &HostName) -> LookupFuture;
 }
 
 /// Looks up names as the system does.
@@ -77,7 +77,7 @@ pub trait Resolver: Send + Sync + std::fmt::Debug {
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    fn resolve(&self, name: &HostName) -> Resolving {
+    fn resolve(&self, name: &HostName) -> LookupFuture {
         let name = name.clone();
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;

@@ -6,7 +6,7 @@ use hyper::{Method, StatusCode};
 use ringback_proto::request::ModelUsage;
 
 use crate::Prices;
-use crate::tokens::{Said, Tokens};
+use crate::tokens::{AnswerReport, Tokens};
 
 /// Bytes per token, for an estimate: about right for English text, too high for the rest.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -19,7 +19,7 @@ pub(crate) struct Counters {
 
 /// What is known of an ended request.
 #[derive(Debug)]
-pub(crate) struct Measured<'a> {
+pub(crate) struct EndedRequest<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) status: Option<StatusCode>,
@@ -27,7 +27,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) is_sent: bool,
     pub(crate) bytes_up: u64,
     pub(crate) bytes_down: u64,
-    pub(crate) said: Said,
+    pub(crate) said: AnswerReport,
 }
 
 impl Counters {
@@ -41,7 +41,7 @@ impl Counters {
     }
 }
 
-impl Measured<'_> {
+impl EndedRequest<'_> {
     /// Returns its usage, and the model that answered.
     pub(crate) fn usage(self, prices: &Prices) -> (ModelUsage, Option<String>) {
         let (tokens, estimated) = self.tokens();
@@ -100,8 +100,8 @@ mod tests {
     use super::*;
     use crate::Price;
 
-    fn measured(said: Said) -> Measured<'static> {
-        Measured {
+    fn measured(said: AnswerReport) -> EndedRequest<'static> {
+        EndedRequest {
             method: &Method::POST,
             path: "/v1/chat/completions",
             status: Some(StatusCode::OK),
@@ -113,12 +113,12 @@ mod tests {
         }
     }
 
-    fn said(output: u64, is_final: bool) -> Said {
+    fn said(output: u64, is_final: bool) -> AnswerReport {
         let tokens = Some(Tokens { input: 7, output, cache_read: 2, cache_write: 1 });
-        Said { tokens, is_final, model: Some("m-1".to_owned()) }
+        AnswerReport { tokens, is_final, model: Some("m-1".to_owned()) }
     }
 
-    fn counted(measured: Measured<'_>) -> (u64, u64, bool) {
+    fn counted(measured: EndedRequest<'_>) -> (u64, u64, bool) {
         let (usage, _) = measured.usage(&Prices::default());
         assert_eq!(usage.unpriced_tokens, usage.tokens());
         (usage.input_tokens, usage.output_tokens, usage.estimated)
@@ -127,21 +127,21 @@ mod tests {
     /// Rule: the provider's count counts; without one, tokens are estimated and marked.
     #[test]
     fn tokens_that_nobody_counts_are_estimated_and_marked() {
-        let none = Said::default;
+        let none = AnswerReport::default;
         assert_eq!(counted(measured(said(5, true))), (10, 5, false));
         assert_eq!(counted(measured(none())), (10, 100, true));
-        let cut = |said| Measured { is_whole: false, ..measured(said) };
+        let cut = |said| EndedRequest { is_whole: false, ..measured(said) };
         assert_eq!(counted(cut(said(1, false))), (10, 100, true), "who hangs up pays");
         assert_eq!(counted(cut(said(5, true))), (10, 5, false), "it was said before");
-        let given_up = Measured { status: None, bytes_down: 0, ..measured(none()) };
+        let given_up = EndedRequest { status: None, bytes_down: 0, ..measured(none()) };
         assert_eq!(counted(given_up), (10, 0, true));
-        let refused = Measured { is_sent: false, ..measured(none()) };
+        let refused = EndedRequest { is_sent: false, ..measured(none()) };
         assert_eq!(counted(refused), (0, 0, false));
-        let bad = Measured { status: Some(StatusCode::BAD_REQUEST), ..measured(none()) };
+        let bad = EndedRequest { status: Some(StatusCode::BAD_REQUEST), ..measured(none()) };
         assert_eq!(counted(bad), (0, 0, false));
-        let list = Measured { method: &Method::GET, path: "/v1/models", ..measured(none()) };
+        let list = EndedRequest { method: &Method::GET, path: "/v1/models", ..measured(none()) };
         assert_eq!(counted(list), (0, 0, false));
-        let count = Measured { path: "/v1/messages/count_tokens", ..measured(none()) };
+        let count = EndedRequest { path: "/v1/messages/count_tokens", ..measured(none()) };
         assert_eq!(counted(count), (0, 0, false));
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let (usage, model) = measured(said(5, true)).usage(&prices);
         assert_eq!((usage.cost_micro_usd, usage.unpriced_tokens), (Some(MicroUsd(20)), 0));
         assert_eq!(model.as_deref(), Some("m-1"));
-        let other = Said { model: None, ..said(5, true) };
+        let other = AnswerReport { model: None, ..said(5, true) };
         let (usage, model) = measured(other).usage(&prices);
         assert_eq!((usage.cost_micro_usd, usage.unpriced_tokens, model), (None, 15, None));
     }

@@ -16,19 +16,19 @@ const TOOLS_MAX: usize = 4096;
 /// The tools and their names.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    callers: BTreeMap<String, Vec<Declared>>,
-    native: Vec<Declared>,
+    callers: BTreeMap<String, Vec<DeclaredTool>>,
+    native: Vec<DeclaredTool>,
     /// The tools of a session at a URL, which has no others.
-    remote: Vec<Declared>,
-    session: Vec<Declared>,
-    listed: Vec<Listed>,
+    remote: Vec<DeclaredTool>,
+    session: Vec<DeclaredTool>,
+    listed: Vec<ListedTool>,
     by_name: HashMap<String, usize>,
     is_stale: bool,
 }
 
 /// A tool as the agent sees it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedTool {
     name: String,
     json: String,
     route: Route,
@@ -60,16 +60,16 @@ pub(crate) enum Route {
 
 /// A tool as its owner declared it.
 #[derive(Debug)]
-struct Declared {
+struct DeclaredTool {
     name: String,
     /// Everything but its name.
-    shown: Shown<Box<RawValue>>,
+    shown: ToolDescription<Box<RawValue>>,
 }
 
 /// What an agent sees of a tool, except its name.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<T> {
+struct ToolDescription<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ struct Shown<T> {
 
 /// Why a tool is not offered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotOffered {
+pub(crate) enum OfferError {
     /// It cannot be parsed.
     #[error("a tool has no name, or its schema is not of type `object`")]
     Unreadable,
@@ -101,7 +101,7 @@ pub(crate) enum NotOffered {
 impl Catalog {
     /// Offers the methods of the socket as tools, for child sessions without a key.
     pub(crate) fn offer_session(&mut self) {
-        let tool = |text: &str| serde_json::from_str(text).ok().and_then(Declared::of);
+        let tool = |text: &str| serde_json::from_str(text).ok().and_then(DeclaredTool::of);
         self.session = [MESSAGE_TOOL, EVENTS_TOOL].into_iter().filter_map(tool).collect();
         self.is_stale = true;
     }
@@ -111,14 +111,14 @@ impl Catalog {
         &mut self,
         caller_id: &str,
         tools: &[&RawValue],
-    ) -> Result<(), NotOffered> {
+    ) -> Result<(), OfferError> {
         self.is_stale = true;
         if tools.is_empty() {
             self.callers.remove(caller_id);
             return Ok(());
         }
         if self.callers.len() >= CALLERS_MAX && !self.callers.contains_key(caller_id) {
-            return Err(NotOffered::TooMany);
+            return Err(OfferError::TooMany);
         }
         let (declared, outcome) = declared(tools);
         self.callers.insert(caller_id.to_owned(), declared);
@@ -132,7 +132,7 @@ impl Catalog {
     }
 
     /// Replaces the daemon's own tools; returns why some are left out.
-    pub(crate) fn set_native(&mut self, tools: &[&RawValue]) -> Result<(), NotOffered> {
+    pub(crate) fn set_native(&mut self, tools: &[&RawValue]) -> Result<(), OfferError> {
         let (declared, outcome) = declared(tools);
         self.native = declared;
         self.is_stale = true;
@@ -140,7 +140,7 @@ impl Catalog {
     }
 
     /// Replaces the tools of a session at a URL; returns why some are left out.
-    pub(crate) fn set_remote(&mut self, tools: &[&RawValue]) -> Result<(), NotOffered> {
+    pub(crate) fn set_remote(&mut self, tools: &[&RawValue]) -> Result<(), OfferError> {
         let (declared, outcome) = declared(tools);
         self.remote = declared;
         self.is_stale = true;
@@ -158,15 +158,16 @@ impl Catalog {
         let mut listed: Vec<_> = owned
             .into_iter()
             .zip(names)
-            .map(|((_, declared, route), name)| Listed::new(name, &declared.shown, route))
+            .map(|((_, declared, route), name)| ListedTool::new(name, &declared.shown, route))
             .collect();
         // They already have unique names.
-        let named = |tool: &Declared| Listed::new(tool.name.clone(), &tool.shown, Route::Remote);
+        let named =
+            |tool: &DeclaredTool| ListedTool::new(tool.name.clone(), &tool.shown, Route::Remote);
         listed.extend(self.remote.iter().map(named));
         if listed == self.listed {
             return false;
         }
-        let by_name = |(idx, tool): (usize, &Listed)| (tool.name.clone(), idx);
+        let by_name = |(idx, tool): (usize, &ListedTool)| (tool.name.clone(), idx);
         self.by_name = listed.iter().enumerate().map(by_name).collect();
         self.listed = listed;
         true
@@ -196,7 +197,7 @@ impl Catalog {
     }
 
     /// Every tool with its claim to a name: callers by name, each in its own order.
-    fn owned(&self) -> Vec<(Claim<'_>, &Declared, Route)> {
+    fn owned(&self) -> Vec<(Claim<'_>, &DeclaredTool, Route)> {
         let mut owned = Vec::new();
         for (caller_id, tools) in &self.callers {
             for declared in tools {
@@ -217,13 +218,13 @@ impl Catalog {
     }
 }
 
-impl Listed {
-    fn new(name: String, shown: &Shown<Box<RawValue>>, route: Route) -> Self {
+impl ListedTool {
+    fn new(name: String, shown: &ToolDescription<Box<RawValue>>, route: Route) -> Self {
         #[derive(Serialize)]
         struct Tool<'a> {
             name: &'a str,
             #[serde(flatten)]
-            shown: &'a Shown<Box<RawValue>>,
+            shown: &'a ToolDescription<Box<RawValue>>,
         }
         let tool = Tool { name: &name, shown };
         let json = serde_json::to_string(&tool).expect("JSON and plain data can be written");
@@ -231,13 +232,13 @@ impl Listed {
     }
 }
 
-impl Declared {
+impl DeclaredTool {
     fn of(raw: &RawValue) -> Option<Self> {
         let tool = Object::of(raw).ok()?;
         let name = tool.text("name").filter(|name| !name.is_empty())?.into_owned();
         let field = |name: &str| tool.get(name).filter(|raw| raw.get() != "null");
         let kept = |name: &str| field(name).map(ToOwned::to_owned);
-        let shown = Shown {
+        let shown = ToolDescription {
             title: kept("title"),
             description: kept("description"),
             input_schema: input_schema(field("inputSchema")).ok()?,
@@ -250,13 +251,13 @@ impl Declared {
     }
 }
 
-fn declared(tools: &[&RawValue]) -> (Vec<Declared>, Result<(), NotOffered>) {
+fn declared(tools: &[&RawValue]) -> (Vec<DeclaredTool>, Result<(), OfferError>) {
     let taken = &tools[..tools.len().min(TOOLS_MAX)];
-    let declared: Vec<_> = taken.iter().filter_map(|raw| Declared::of(raw)).collect();
+    let declared: Vec<_> = taken.iter().filter_map(|raw| DeclaredTool::of(raw)).collect();
     let outcome = match (declared.len() == taken.len(), taken.len() == tools.len()) {
         (true, true) => Ok(()),
-        (false, _) => Err(NotOffered::Unreadable),
-        (true, false) => Err(NotOffered::TooMany),
+        (false, _) => Err(OfferError::Unreadable),
+        (true, false) => Err(OfferError::TooMany),
     };
     (declared, outcome)
 }
@@ -272,7 +273,7 @@ mod tests {
         texts.iter().map(|text| RawValue::from_string((*text).to_owned()).unwrap()).collect()
     }
 
-    fn set(catalog: &mut Catalog, caller_id: &str, texts: &[&str]) -> Result<(), NotOffered> {
+    fn set(catalog: &mut Catalog, caller_id: &str, texts: &[&str]) -> Result<(), OfferError> {
         let tools = raw(texts);
         catalog.set_caller(caller_id, &tools.iter().map(AsRef::as_ref).collect::<Vec<_>>())
     }
@@ -319,13 +320,13 @@ mod tests {
     fn what_cannot_be_offered_is_left_out_and_said() {
         let mut catalog = Catalog::default();
         let tools = [r#"{"name":"a","inputSchema":{"type":"string"}}"#, r#"{"name":"b"}"#, "5"];
-        assert_eq!(set(&mut catalog, "ant", &tools), Err(NotOffered::Unreadable));
+        assert_eq!(set(&mut catalog, "ant", &tools), Err(OfferError::Unreadable));
         catalog.publish();
         assert_eq!(names(&catalog), ["ant_b"]);
         for n in 0..CALLERS_MAX - 1 {
             set(&mut catalog, &format!("c{n}"), &tools[1..2]).unwrap();
         }
-        assert_eq!(set(&mut catalog, "late", &tools[1..2]), Err(NotOffered::TooMany));
+        assert_eq!(set(&mut catalog, "late", &tools[1..2]), Err(OfferError::TooMany));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) const REMOTE_CALL: &str = "remote_call";
 
 /// A message from the daemon.
 #[derive(Debug)]
-pub(crate) enum FromDaemon<'a> {
+pub(crate) enum DaemonMessage<'a> {
     /// A caller's tools, replacing its earlier ones.
     Config {
         /// `None` when there is no caller.
@@ -84,7 +84,7 @@ pub(crate) enum Garbage {
 /// A request to the daemon.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Ask<'a> {
+pub(crate) enum DaemonRequest<'a> {
     /// The tools that the key may call.
     Tools {
         /// The key.
@@ -127,7 +127,7 @@ pub(crate) enum Ask<'a> {
     },
 }
 
-impl Ask<'_> {
+impl DaemonRequest<'_> {
     const fn method(&self) -> &'static str {
         match self {
             Self::Tools { .. } => "oubliette_tools",
@@ -145,15 +145,15 @@ impl Ask<'_> {
             jsonrpc: &'static str,
             id: u64,
             method: &'static str,
-            params: &'a Ask<'a>,
+            params: &'a DaemonRequest<'a>,
         }
         json(&Request { jsonrpc: "2.0", id: asked, method: self.method(), params: self })
     }
 }
 
 /// A request for the tools that a key may call.
-pub(crate) fn tools(key: &Key) -> Ask<'_> {
-    Ask::Tools { api_key: key.expose() }
+pub(crate) fn tools(key: &Key) -> DaemonRequest<'_> {
+    DaemonRequest::Tools { api_key: key.expose() }
 }
 
 /// The line that cancels a request.
@@ -172,13 +172,13 @@ pub(crate) fn cancel(asked: u64) -> String {
 }
 
 /// Decodes a line from the daemon.
-pub(crate) fn decode(line: &[u8]) -> Result<FromDaemon<'_>, Garbage> {
+pub(crate) fn decode(line: &[u8]) -> Result<DaemonMessage<'_>, Garbage> {
     Limits::default().check(line)?;
     let object = Object::parse(line)?;
     // Daemons of the first version send `type` and no `method`.
     match object.text("method").or_else(|| object.text("type")).as_deref() {
         None => Ok(reply(&object)),
-        Some(method) => Ok(told(method, &object).unwrap_or(FromDaemon::Unknown)),
+        Some(method) => Ok(told(method, &object).unwrap_or(DaemonMessage::Unknown)),
     }
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn id_at_start(start: &[u8]) -> Option<u64> {
     rest[..end].parse().ok()
 }
 
-fn reply<'a>(object: &Object<'a>) -> FromDaemon<'a> {
+fn reply<'a>(object: &Object<'a>) -> DaemonMessage<'a> {
     let asked = object.get("id").and_then(|raw| raw.get().parse().ok());
     let outcome =
         match (object.get("error").filter(|raw| raw.get() != "null"), object.get("result")) {
@@ -201,9 +201,9 @@ fn reply<'a>(object: &Object<'a>) -> FromDaemon<'a> {
             (None, None) => Ok(RawValue::NULL),
         };
     match (asked, outcome) {
-        (Some(asked), outcome) => FromDaemon::Reply { asked, outcome },
-        (None, Err(error)) => FromDaemon::Complaint(error),
-        (None, Ok(_)) => FromDaemon::Unknown,
+        (Some(asked), outcome) => DaemonMessage::Reply { asked, outcome },
+        (None, Err(error)) => DaemonMessage::Complaint(error),
+        (None, Ok(_)) => DaemonMessage::Unknown,
     }
 }
 
@@ -214,7 +214,7 @@ fn error_of(raw: &RawValue) -> RelayError<'_> {
     RelayError { code, message, data: object.get("data") }
 }
 
-fn told<'a>(method: &str, object: &Object<'a>) -> Option<FromDaemon<'a>> {
+fn told<'a>(method: &str, object: &Object<'a>) -> Option<DaemonMessage<'a>> {
     let params = object.get("params").and_then(|raw| Object::of(raw).ok()).unwrap_or_default();
     match method {
         "caller_tools_config" => {
@@ -222,14 +222,14 @@ fn told<'a>(method: &str, object: &Object<'a>) -> Option<FromDaemon<'a>> {
                 None => Vec::new(),
                 Some(raw) => serde_json::from_str(raw.get()).ok()?,
             };
-            Some(FromDaemon::Config { caller_id: params.text("caller_id"), tools })
+            Some(DaemonMessage::Config { caller_id: params.text("caller_id"), tools })
         }
         REMOTE_TOOLS => {
             let tools = serde_json::from_str(params.get("tools")?.get()).ok()?;
-            Some(FromDaemon::Remote { tools })
+            Some(DaemonMessage::Remote { tools })
         }
-        "oubliette_tools_changed" => Some(FromDaemon::ToolsChanged),
-        "progress" => Some(FromDaemon::Progress {
+        "oubliette_tools_changed" => Some(DaemonMessage::ToolsChanged),
+        "progress" => Some(DaemonMessage::Progress {
             asked: params.get("id")?.get().parse().ok()?,
             percent: params.get("percent")?.get().parse().ok()?,
             message: params.text("message").unwrap_or_default(),
@@ -257,12 +257,12 @@ mod tests {
     #[test]
     fn what_is_asked_for_has_the_shape_of_the_protocol() {
         let arguments: &RawValue = serde_json::from_str(r#"{"n": 12345678901234567890}"#).unwrap();
-        let ask = Ask::CallerTool { tool: "x", arguments, caller_id: "ant" };
+        let ask = DaemonRequest::CallerTool { tool: "x", arguments, caller_id: "ant" };
         assert_eq!(
             ask.line(7),
             r#"{"jsonrpc":"2.0","id":7,"method":"caller_tool","params":{"tool":"x","arguments":{"n": 12345678901234567890},"caller_id":"ant"}}"#
         );
-        let ask = Ask::Session { method: "session_message", params: arguments };
+        let ask = DaemonRequest::Session { method: "session_message", params: arguments };
         assert_eq!(
             ask.line(8),
             r#"{"jsonrpc":"2.0","id":8,"method":"session_message","params":{"n": 12345678901234567890}}"#
@@ -273,16 +273,16 @@ mod tests {
     #[test]
     fn the_daemon_is_understood_with_and_without_a_method() {
         let text = r#"{"type":"caller_tools_config","params":{"caller_id":"ant","tools":[{}]}}"#;
-        let Ok(FromDaemon::Config { caller_id, tools }) = decode(text.as_bytes()) else {
+        let Ok(DaemonMessage::Config { caller_id, tools }) = decode(text.as_bytes()) else {
             unreachable!("a config")
         };
         assert_eq!((caller_id.as_deref(), tools.len()), (Some("ant"), 1));
         let reply = decode(br#"{"id":3}"#).unwrap();
-        let FromDaemon::Reply { asked: 3, outcome: Ok(result) } = reply else {
+        let DaemonMessage::Reply { asked: 3, outcome: Ok(result) } = reply else {
             unreachable!("a reply")
         };
         assert_eq!(result.get(), "null");
-        assert!(matches!(decode(br#"{"method":"new"}"#), Ok(FromDaemon::Unknown)));
+        assert!(matches!(decode(br#"{"method":"new"}"#), Ok(DaemonMessage::Unknown)));
         assert!(decode(b"garbage").is_err());
         assert!(decode("[".repeat(10_000).as_bytes()).is_err());
     }

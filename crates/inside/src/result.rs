@@ -1,7 +1,7 @@
 //! The outcome of a call, as MCP: the one place that turns the relay's errors into the agent's.
 
 use ringback_mcp_wire::outgoing::{self, CallResult, Stamp};
-use ringback_mcp_wire::relay::{ERROR_META, Relayed, Shown};
+use ringback_mcp_wire::relay::{ERROR_META, RelayedResult, RelayedValue};
 use ringback_mcp_wire::{Code, Era, Fault, Id, Object, RawValue};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -57,16 +57,16 @@ struct Data<'a> {
 /// The answer to a call with a value: a tool result stays as it is; any other value is returned as
 /// text and as structured content. Before 2026-07-28 structured content is an object or absent.
 pub(crate) fn value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {
-    match Shown::of(value) {
-        Shown::Result(mut result) => {
+    match RelayedValue::of(value) {
+        RelayedValue::Result(mut result) => {
             let structured = result.get("structuredContent");
             let is_object = structured.is_none_or(|raw| raw.get().starts_with('{'));
             if stamp.era() == Era::Legacy && !is_object {
                 result = result.without("structuredContent");
             }
-            outgoing::result(id, &Relayed { result, stamp })
+            outgoing::result(id, &RelayedResult { result, stamp })
         }
-        Shown::Value { text, structured } => {
+        RelayedValue::Value { text, structured } => {
             let structured = Some(structured);
             let result = CallResult { text: &text, structured, is_error: false, meta: None };
             outgoing::answer(id, &result, stamp)

@@ -10,10 +10,10 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-use ringback_mcp_wire::outgoing::{self, Implementation, ListenEnd, Stamp, Told};
+use ringback_mcp_wire::outgoing::{self, Implementation, ListenEnd, ServerNotification, Stamp};
 use ringback_mcp_wire::{Era, Id};
 
-use self::client::Held;
+use self::client::HeldRequests;
 use self::discovery::Discovery;
 use crate::calls::Calls;
 use crate::catalog::Catalog;
@@ -42,7 +42,7 @@ pub(crate) struct Server {
     link: Link,
     discovery: Discovery,
     calls: Calls,
-    held: Held,
+    held: HeldRequests,
     /// Whether a handshake is complete, so that changes can be announced unasked.
     is_initialized: bool,
     /// Subscriptions to changes.
@@ -89,7 +89,7 @@ impl Server {
             catalog,
             link: Link::Down,
             calls: Calls::default(),
-            held: Held::default(),
+            held: HeldRequests::default(),
             is_initialized: false,
             listens: Vec::new(),
             patience_ends: now + PATIENCE,
@@ -144,11 +144,11 @@ impl Server {
 
     fn announce(&mut self) {
         if self.is_initialized {
-            let told = Told::ToolsListChanged { subscription: None };
+            let told = ServerNotification::ToolsListChanged { subscription: None };
             self.to_client.push(&outgoing::notification(&told));
         }
         for id in &self.listens {
-            let told = Told::ToolsListChanged { subscription: Some(id) };
+            let told = ServerNotification::ToolsListChanged { subscription: Some(id) };
             self.to_client.push(&outgoing::notification(&told));
         }
     }

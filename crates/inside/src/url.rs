@@ -3,17 +3,17 @@
 //! every rule of the socket holds here too.
 
 mod http;
-mod news;
+mod tool_updates;
 
 use std::sync::Arc;
 
-use ringback_mcp_bridge::{Running, Uri};
+use ringback_mcp_bridge::{RunningRequests, Uri};
 use ringback_mcp_wire::{Line, Object, RawValue};
 use serde::Serialize;
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
-use self::http::{Failed, Http};
+use self::http::{Http, RequestFailure};
 use crate::lines::LineReader;
 use crate::options::Key;
 use crate::outbox::Outbox;
@@ -60,8 +60,8 @@ impl Remote {
         let mut reader = LineReader::new(reader);
         let mut outbox = Outbox::default();
         let (lines, mut queue) = mpsc::channel(LINES_MAX);
-        let mut running = Running::default();
-        running.start(None, news::follow(Arc::clone(&http), lines.clone()));
+        let mut running = RunningRequests::default();
+        running.start(None, tool_updates::follow(Arc::clone(&http), lines.clone()));
         loop {
             tokio::select! {
                 filled = reader.fill() => {
@@ -87,7 +87,7 @@ impl Remote {
 /// Starts the call of a line, or cancels the one that it names.
 fn on_line(
     line: &Line<'_>,
-    running: &mut Running<u64>,
+    running: &mut RunningRequests<u64>,
     http: &Arc<Http>,
     lines: &mpsc::Sender<String>,
 ) {
@@ -126,7 +126,7 @@ impl Call {
     }
 }
 
-impl Failed {
+impl RequestFailure {
     /// The line that reports it; without a request it is for the log.
     fn line(&self, asked: Option<u64>) -> String {
         #[derive(Serialize)]
@@ -139,7 +139,7 @@ impl Failed {
         struct Body<'a> {
             code: i32,
             message: &'a str,
-            data: &'a Failed,
+            data: &'a RequestFailure,
         }
         let error = Body { code: -32000, message: &self.message, data: self };
         let line = serde_json::to_string(&Reply { jsonrpc: "2.0", id: asked, error });

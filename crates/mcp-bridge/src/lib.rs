@@ -8,7 +8,7 @@
 //! * [`Answer`]: the messages of an answer, from an event stream or a JSON body; [`AnswerError`]
 //!   says why it is not whole.
 //! * [`ModernHeaders`]: the headers of a request of the modern era.
-//! * [`Running`]: the requests under way.
+//! * [`RunningRequests`]: the requests under way.
 //!
 //! Invariants:
 //!
@@ -20,12 +20,12 @@
 
 mod answer;
 mod endpoint;
-mod running;
+mod running_requests;
 mod stdio;
 
 pub use answer::{Answer, AnswerError};
 pub use endpoint::{Endpoint, ModernHeaders, SendError};
 pub use hyper::header::HeaderName;
 pub use hyper::{StatusCode, Uri};
-pub use running::Running;
+pub use running_requests::RunningRequests;
 pub use stdio::{serve, version};

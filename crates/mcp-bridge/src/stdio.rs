@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use self::daemon::Daemon;
 use self::exchange::{Exchange, Kind};
-use crate::{Endpoint, Running};
+use crate::{Endpoint, RunningRequests};
 
 /// Concurrent requests; a client has a handful.
 const UNDER_WAY_MAX: usize = 256;
@@ -44,7 +44,7 @@ pub async fn serve(
     let mut bridge = Bridge {
         daemon: Arc::new(Daemon::new(endpoint)),
         lines,
-        running: Running::default(),
+        running: RunningRequests::default(),
         has_news: false,
     };
     let mut writer = JoinSet::new();
@@ -89,7 +89,7 @@ struct Bridge {
     daemon: Arc<Daemon>,
     lines: mpsc::Sender<String>,
     /// Modern requests are cancelled by their id.
-    running: Running<Id>,
+    running: RunningRequests<Id>,
     has_news: bool,
 }
 

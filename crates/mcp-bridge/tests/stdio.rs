@@ -31,7 +31,7 @@ struct Client {
 }
 
 /// A request that waits for its answer.
-struct Asked {
+struct PendingRequest {
     stream: BufReader<TcpStream>,
     head: String,
     body: String,
@@ -57,7 +57,7 @@ impl Client {
         soon(self.output.next_line()).await.unwrap().expect("a line of the bridge")
     }
 
-    async fn asked(&self, method: &str) -> Asked {
+    async fn asked(&self, method: &str) -> PendingRequest {
         let (stream, _) = soon(self.listener.accept()).await.unwrap();
         let mut stream = BufReader::new(stream);
         let mut head = String::new();
@@ -69,7 +69,7 @@ impl Client {
         let length = head.split_once("content-length: ").map_or("0", |(_, rest)| rest);
         let mut body = vec![0; length.split("\r\n").next().unwrap().parse().unwrap()];
         soon(stream.read_exact(&mut body)).await.unwrap();
-        Asked { stream, head, body: String::from_utf8(body).unwrap() }
+        PendingRequest { stream, head, body: String::from_utf8(body).unwrap() }
     }
 
     /// Opens an MCP session.
@@ -82,7 +82,7 @@ impl Client {
     }
 }
 
-impl Asked {
+impl PendingRequest {
     async fn write(&mut self, text: &str) {
         soon(self.stream.write_all(text.as_bytes())).await.unwrap();
     }

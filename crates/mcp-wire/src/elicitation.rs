@@ -27,7 +27,7 @@ pub struct Form<'a> {
 
 /// The result of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Elicited<'a> {
+pub enum FormResult<'a> {
     /// It was filled in, with this answer.
     Accepted(Cow<'a, str>),
     /// It was declined.
@@ -44,7 +44,7 @@ pub fn takes_forms(capabilities: &Object<'_>) -> bool {
     elicitation.is_some_and(|can| can.is_empty() || can.get("form").is_some())
 }
 
-impl<'a> Elicited<'a> {
+impl<'a> FormResult<'a> {
     /// Reads a result; `None` if it is not one.
     #[must_use]
     pub fn of(result: &'a RawValue) -> Option<Self> {
@@ -65,7 +65,7 @@ impl<'a> Elicited<'a> {
 impl Serialize for Form<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Requested<'a> {
+        struct RequestedSchema<'a> {
             r#type: &'static str,
             properties: Properties<'a>,
             required: [&'static str; 1],
@@ -79,7 +79,7 @@ impl Serialize for Form<'_> {
             map.serialize_entry("mode", "form")?;
         }
         map.serialize_entry("message", self.message)?;
-        let schema = Requested {
+        let schema = RequestedSchema {
             r#type: "object",
             properties: Properties { answer: Answers(self) },
             required: [FIELD],
@@ -95,7 +95,7 @@ struct Answers<'a>(&'a Form<'a>);
 impl Serialize for Answers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Titled<'a> {
+        struct TitledOption<'a> {
             r#const: &'a str,
             title: &'a str,
         }
@@ -104,8 +104,10 @@ impl Serialize for Answers<'_> {
         map.serialize_entry("title", "Answer")?;
         let answers = &self.0.answers;
         if self.0.version >= Version::V2025_11_25 {
-            let titled: Vec<_> =
-                answers.iter().map(|(id, name)| Titled { r#const: id, title: name }).collect();
+            let titled: Vec<_> = answers
+                .iter()
+                .map(|(id, name)| TitledOption { r#const: id, title: name })
+                .collect();
             map.serialize_entry("oneOf", &titled)?;
         } else {
             let (ids, names): (Vec<_>, Vec<_>) = answers.iter().copied().unzip();
@@ -153,16 +155,16 @@ mod tests {
         for (text, expected) in [
             (
                 r#"{"action":"accept","content":{"answer":"yes"}}"#,
-                Some(Elicited::Accepted("yes".into())),
+                Some(FormResult::Accepted("yes".into())),
             ),
-            (r#"{"action":"decline","content":null}"#, Some(Elicited::Declined)),
-            (r#"{"action":"cancel"}"#, Some(Elicited::Cancelled)),
+            (r#"{"action":"decline","content":null}"#, Some(FormResult::Declined)),
+            (r#"{"action":"cancel"}"#, Some(FormResult::Cancelled)),
             (r#"{"action":"accept"}"#, None),
             (r#"{"action":"accept","content":{"answer":7}}"#, None),
             (r#"{"action":"maybe"}"#, None),
             ("[]", None),
         ] {
-            assert_eq!(Elicited::of(&raw(text)), expected, "{text}");
+            assert_eq!(FormResult::of(&raw(text)), expected, "{text}");
         }
     }
 

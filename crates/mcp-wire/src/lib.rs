@@ -44,7 +44,7 @@ pub use fault::{Code, Fault};
 pub use id::Id;
 pub use limits::{LimitError, Limits};
 pub use lines::{Line, Lines};
-pub use message::{Malformed, Message, Notification, Reply, Request};
+pub use message::{MalformedMessage, Message, Notification, Reply, Request};
 pub use meta::{LogLevel, Meta, keys};
 pub use object::{NotAnObject, Object};
 pub use request::{CallTool, ClientRequest, Initialize, ListenFilter};

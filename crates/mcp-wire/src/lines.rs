@@ -31,7 +31,7 @@ pub enum Line<'a> {
 }
 
 /// Where a line is in the buffer.
-struct Found {
+struct LineSpan {
     from: usize,
     to: usize,
     is_whole: bool,
@@ -64,13 +64,13 @@ impl Lines {
 
     /// Returns the unterminated rest at the end.
     pub fn rest(&mut self) -> Option<Line<'_>> {
-        let found = Found { from: self.start, to: self.buffer.len(), is_whole: true };
+        let found = LineSpan { from: self.start, to: self.buffer.len(), is_whole: true };
         self.start = self.buffer.len();
         let is_text = !self.is_skipping && !self.buffer[found.from..].trim_ascii().is_empty();
         if is_text { Some(self.line(&found)) } else { None }
     }
 
-    fn line(&self, found: &Found) -> Line<'_> {
+    fn line(&self, found: &LineSpan) -> Line<'_> {
         let bytes = &self.buffer[found.from..found.to];
         if found.is_whole {
             return Line::Whole(bytes.trim_ascii());
@@ -78,7 +78,7 @@ impl Lines {
         Line::TooLong(&bytes[..bytes.len().min(START_BYTES)])
     }
 
-    fn find(&mut self) -> Option<Found> {
+    fn find(&mut self) -> Option<LineSpan> {
         loop {
             let from = self.start;
             let end = memchr::memchr(b'\n', &self.buffer[self.scanned..]);
@@ -95,7 +95,9 @@ impl Lines {
                 (None, false) if !is_too_long => return None,
                 (Some(_), true) => {}
                 (Some(_), false) if self.buffer[from..to].trim_ascii().is_empty() => {}
-                (Some(_) | None, false) => return Some(Found { from, to, is_whole: !is_too_long }),
+                (Some(_) | None, false) => {
+                    return Some(LineSpan { from, to, is_whole: !is_too_long });
+                }
             }
         }
     }

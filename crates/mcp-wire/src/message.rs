@@ -56,7 +56,7 @@ pub struct Reply<'a> {
 /// Bytes that are not a message, and the id to answer under if one could be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{fault}")]
-pub struct Malformed {
+pub struct MalformedMessage {
     /// The id of the intended request.
     pub id: Option<Id>,
     /// What is wrong.
@@ -69,9 +69,9 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     /// What is wrong with it, as the error to answer with.
-    pub fn decode(bytes: &'a [u8], limits: Limits) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &'a [u8], limits: Limits) -> Result<Self, MalformedMessage> {
         let refused =
-            |code, message: String| Malformed { id: None, fault: Fault::new(code, message) };
+            |code, message: String| MalformedMessage { id: None, fault: Fault::new(code, message) };
         limits.check(bytes).map_err(|error| refused(Code::InvalidRequest, error.to_string()))?;
         if bytes.trim_ascii_start().first() == Some(&b'[') {
             let message = "batches are not supported; send each message on its own";
@@ -85,9 +85,9 @@ impl<'a> Message<'a> {
         Self::of(&object)
     }
 
-    fn of(object: &Object<'a>) -> Result<Self, Malformed> {
+    fn of(object: &Object<'a>) -> Result<Self, MalformedMessage> {
         let id = object.get("id").map(Id::from_raw);
-        let wrong = |message: &str| Malformed {
+        let wrong = |message: &str| MalformedMessage {
             id: id.clone().flatten(),
             fault: Fault::new(Code::InvalidRequest, message),
         };
@@ -105,7 +105,7 @@ impl<'a> Message<'a> {
             .ok_or_else(|| wrong("a method must be a short string"))?;
         let params = match object.get("params") {
             None => Object::default(),
-            Some(raw) => Object::of(raw).map_err(|error| Malformed {
+            Some(raw) => Object::of(raw).map_err(|error| MalformedMessage {
                 id: id.clone().flatten(),
                 fault: Fault::invalid_params(format!("params must be an object: {error}")),
             })?,

@@ -37,7 +37,7 @@ pub enum Stamp<'a> {
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Capabilities {
     tools: ToolsCapability,
-    logging: Empty,
+    logging: EmptyObject,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -47,7 +47,7 @@ struct ToolsCapability {
 }
 
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-struct Empty {}
+struct EmptyObject {}
 
 /// The answer to `initialize`.
 #[derive(Debug, Serialize)]
@@ -135,7 +135,7 @@ pub struct ListenEnd<'a> {
 
 /// A notification from the server.
 #[derive(Debug)]
-pub enum Told<'a> {
+pub enum ServerNotification<'a> {
     /// The progress of a request.
     Progress {
         /// The client's token for it.
@@ -222,7 +222,7 @@ pub trait Answer {
 /// Never: the input is JSON or plain data.
 #[must_use]
 pub fn answer(id: &Id, answer: &impl Answer, stamp: Stamp<'_>) -> String {
-    result(id, &Stamped { answer, stamp })
+    result(id, &StampedAnswer { answer, stamp })
 }
 
 /// An answer to a request whose result is already JSON.
@@ -285,28 +285,28 @@ pub fn request(id: &Id, method: &str, params: &impl Serialize) -> String {
 /// # Panics
 /// Never: the input is JSON or plain data.
 #[must_use]
-pub fn notification(told: &Told<'_>) -> String {
+pub fn notification(told: &ServerNotification<'_>) -> String {
     #[derive(Serialize)]
     struct Notification<'a> {
         jsonrpc: &'static str,
         method: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        params: Option<&'a Told<'a>>,
+        params: Option<&'a ServerNotification<'a>>,
     }
     let method = match told {
-        Told::Progress { .. } => "notifications/progress",
-        Told::Log { .. } => "notifications/message",
-        Told::ToolsListChanged { .. } => "notifications/tools/list_changed",
-        Told::Cancelled { .. } => "notifications/cancelled",
-        Told::ListenAcknowledged { .. } => "notifications/subscriptions/acknowledged",
+        ServerNotification::Progress { .. } => "notifications/progress",
+        ServerNotification::Log { .. } => "notifications/message",
+        ServerNotification::ToolsListChanged { .. } => "notifications/tools/list_changed",
+        ServerNotification::Cancelled { .. } => "notifications/cancelled",
+        ServerNotification::ListenAcknowledged { .. } => "notifications/subscriptions/acknowledged",
     };
     let params = match told {
-        Told::ToolsListChanged { subscription: None } => None,
-        Told::ToolsListChanged { subscription: Some(_) }
-        | Told::Progress { .. }
-        | Told::Log { .. }
-        | Told::Cancelled { .. }
-        | Told::ListenAcknowledged { .. } => Some(told),
+        ServerNotification::ToolsListChanged { subscription: None } => None,
+        ServerNotification::ToolsListChanged { subscription: Some(_) }
+        | ServerNotification::Progress { .. }
+        | ServerNotification::Log { .. }
+        | ServerNotification::Cancelled { .. }
+        | ServerNotification::ListenAcknowledged { .. } => Some(told),
     };
     json(&Notification { jsonrpc: "2.0", method, params })
 }
@@ -315,12 +315,12 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("JSON and plain data can be written")
 }
 
-struct Stamped<'a, A> {
+struct StampedAnswer<'a, A> {
     answer: &'a A,
     stamp: Stamp<'a>,
 }
 
-impl<A: Answer> Serialize for Stamped<'_, A> {
+impl<A: Answer> Serialize for StampedAnswer<'_, A> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         if matches!(self.stamp, Stamp::Modern(_)) {
@@ -418,11 +418,11 @@ impl Answer for CallResult<'_> {
 impl Answer for InputRequired<'_> {
     fn write<M: serde::ser::SerializeMap>(&self, map: &mut M, _: Era) -> Result<(), M::Error> {
         #[derive(Serialize)]
-        struct Asked<'a> {
+        struct InputRequest<'a> {
             method: &'static str,
             params: &'a Form<'a>,
         }
-        let asked = Asked { method: elicitation::METHOD, params: &self.form };
+        let asked = InputRequest { method: elicitation::METHOD, params: &self.form };
         map.serialize_entry("inputRequests", &BTreeMap::from([(self.key, asked)]))?;
         map.serialize_entry("requestState", self.state)
     }
@@ -442,7 +442,7 @@ impl Answer for ListenEnd<'_> {
     }
 }
 
-impl Serialize for Told<'_> {
+impl Serialize for ServerNotification<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         match self {
@@ -514,12 +514,14 @@ mod tests {
     #[test]
     fn notifications_name_what_they_belong_to() {
         let id = Id::Text("a".into());
-        let changed = notification(&Told::ToolsListChanged { subscription: Some(&id) });
+        let changed =
+            notification(&ServerNotification::ToolsListChanged { subscription: Some(&id) });
         assert_eq!(
             changed,
             r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"a"}}}"#
         );
-        let told = Told::Progress { token: &Id::from(3), percent: 50.0, message: "half" };
+        let told =
+            ServerNotification::Progress { token: &Id::from(3), percent: 50.0, message: "half" };
         assert_eq!(
             notification(&told),
             r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":3,"progress":50.0,"total":100,"message":"half"}}"#

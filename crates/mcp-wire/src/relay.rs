@@ -24,7 +24,7 @@ pub const ERROR_META: &str = "ringback/error";
 
 /// Somebody's value as the result of an MCP tool.
 #[derive(Debug)]
-pub enum Shown<'a> {
+pub enum RelayedValue<'a> {
     /// It is a result already, and stays as it is.
     Result(Object<'a>),
     /// Any other value: as text, and as structured content.
@@ -36,7 +36,7 @@ pub enum Shown<'a> {
     },
 }
 
-impl<'a> Shown<'a> {
+impl<'a> RelayedValue<'a> {
     /// How a value is shown.
     #[must_use]
     pub fn of(value: &'a RawValue) -> Self {
@@ -51,14 +51,14 @@ impl<'a> Shown<'a> {
 
 /// A result to pass on: every field unchanged, with the stamp of the era.
 #[derive(Debug)]
-pub struct Relayed<'a> {
+pub struct RelayedResult<'a> {
     /// The fields.
     pub result: Object<'a>,
     /// The stamp of the era.
     pub stamp: Stamp<'a>,
 }
 
-impl Serialize for Relayed<'_> {
+impl Serialize for RelayedResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let Stamp::Modern(server) = self.stamp else {
@@ -108,11 +108,12 @@ mod tests {
             r#""_meta":{"x":[1,2],"traceparent":"00"},"structuredContent":null}"#
         );
         let raw: &RawValue = serde_json::from_str(text).unwrap();
-        let legacy = Relayed { result: as_result(raw).unwrap(), stamp: Stamp::Legacy };
+        let legacy = RelayedResult { result: as_result(raw).unwrap(), stamp: Stamp::Legacy };
         assert_eq!(serde_json::to_string(&legacy).unwrap(), text);
         let server =
             Implementation { name: "r".to_owned(), title: "R".to_owned(), version: "1".to_owned() };
-        let modern = Relayed { result: as_result(raw).unwrap(), stamp: Stamp::Modern(&server) };
+        let modern =
+            RelayedResult { result: as_result(raw).unwrap(), stamp: Stamp::Modern(&server) };
         let written = serde_json::to_string(&modern).unwrap();
         for part in [
             r#""zeta":12345678901234567890"#,

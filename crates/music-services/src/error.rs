@@ -8,7 +8,7 @@ use crate::service::Service;
 
 /// An error of a service.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum RequestError {
     /// It is not configured.
     #[error(
         "no {service} service is configured: start one, and set `studio.services.{service}` to its address, such as `http://127.0.0.1:2000`"
@@ -93,7 +93,7 @@ pub enum AskError {
     },
 }
 
-impl AskError {
+impl RequestError {
     /// Returns the service.
     #[must_use]
     pub const fn service(&self) -> Service {

@@ -2,7 +2,7 @@
 //! This crate knows their formats and how to retry, not what their answers are used for.
 //!
 //! Main types: [`Services`] sends requests to a [`Service`] at its [`Endpoint`]; [`predict`] has the
-//! requests and answers of each; [`AskError`] is the error.
+//! requests and answers of each; [`RequestError`] is the error.
 //!
 //! Invariants:
 //!
@@ -12,13 +12,13 @@
 //! - No answer is read beyond its limit.
 //! - Encoding and decoding are plain functions: the caller decides on which thread they run.
 
-mod ask;
+mod client;
 mod endpoint;
 mod error;
 pub mod predict;
 mod service;
 
-pub use ask::{ANSWER_BYTES_MAX, Ask, Health, Services, Settings, Told};
+pub use client::{ANSWER_BYTES_MAX, Health, RequestProgress, ServiceRequest, Services, Settings};
 pub use endpoint::{Endpoint, EndpointError};
-pub use error::AskError;
+pub use error::RequestError;
 pub use service::Service;

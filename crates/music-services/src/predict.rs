@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::error::AskError;
+use crate::error::RequestError;
 use crate::service::Service;
 
 /// A request to a service.
@@ -37,16 +37,16 @@ pub fn encode(request: &impl Predict, client_job_id: Option<&str>) -> Bytes {
 ///
 /// # Errors
 /// If it is not an answer of this service.
-pub fn decode<P: Predict>(service: Service, answer: &[u8]) -> Result<P::Answer, AskError> {
+pub fn decode<P: Predict>(service: Service, answer: &[u8]) -> Result<P::Answer, RequestError> {
     #[derive(Deserialize)]
-    struct Said {
+    struct ErrorBody {
         error: Option<String>,
     }
     serde_json::from_slice(answer).map_err(|error| {
-        let said = serde_json::from_slice(answer).ok().and_then(|Said { error }| error);
+        let said = serde_json::from_slice(answer).ok().and_then(|ErrorBody { error }| error);
         match said {
-            Some(message) => AskError::Failed { service, status: 200, message },
-            None => AskError::Malformed { service, reason: error.to_string() },
+            Some(message) => RequestError::Failed { service, status: 200, message },
+            None => RequestError::Malformed { service, reason: error.to_string() },
         }
     })
 }
@@ -152,14 +152,14 @@ pub struct ClassifyPredict {
 
 /// A classification.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Classified {
+pub struct Classification {
     /// The result.
-    pub classification: HumanOrNot,
+    pub classification: HumanLikelihood,
 }
 
 /// Whether a human made it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct HumanOrNot {
+pub struct HumanLikelihood {
     /// Whether it seems so.
     pub is_human: bool,
     /// The confidence.
@@ -231,7 +231,7 @@ pub struct ClapPredict {
 /// The analysis of a sound.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Described {
+pub struct SoundAnalysis {
     /// An embedding.
     pub embeddings: Option<Vec<f32>>,
     /// Its genres.
@@ -374,9 +374,9 @@ predict! {
     OrpheusPredict => Orpheus -> Variations;
     BridgePredict => OrpheusBridge -> Variations;
     LoopsPredict => OrpheusLoops -> Variations;
-    ClassifyPredict => OrpheusClassifier -> Classified;
+    ClassifyPredict => OrpheusClassifier -> Classification;
     MusicgenPredict => Musicgen -> Audio;
     YuePredict => Yue -> Audio;
-    ClapPredict => Clap -> Described;
+    ClapPredict => Clap -> SoundAnalysis;
     BeatthisPredict => Beatthis -> Beats;
 }

@@ -20,24 +20,24 @@ use tokio::task::JoinSet;
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A service with configurable answers.
-struct Running {
+struct RunningService {
     endpoint: Endpoint,
     _serving: JoinSet<()>,
 }
 
-async fn serve(router: Router) -> Running {
+async fn serve(router: Router) -> RunningService {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let mut serving = JoinSet::new();
     serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
-    Running { endpoint, _serving: serving }
+    RunningService { endpoint, _serving: serving }
 }
 
 async fn answering(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
     body: &str,
-) -> Running {
+) -> RunningService {
     let body = body.to_owned();
     let answer = move || {
         let mut map = HeaderMap::new();
@@ -57,8 +57,8 @@ fn services(service: Service, endpoint: &Endpoint) -> Services {
     })
 }
 
-fn ask(service: Service) -> Ask<'static> {
-    Ask { service, body: Bytes::from_static(b"{}"), traceparent: None, tell: &|_| {} }
+fn ask(service: Service) -> ServiceRequest<'static> {
+    ServiceRequest { service, body: Bytes::from_static(b"{}"), traceparent: None, tell: &|_| {} }
 }
 
 fn notes() -> OrpheusPredict {
@@ -74,8 +74,8 @@ fn notes() -> OrpheusPredict {
 /// REQ: services are asked at `/predict` in the shapes they know, with the trace and the job.
 #[tokio::test]
 async fn a_service_is_asked_in_its_own_words_and_its_answer_is_read() {
-    type Seen = Arc<Mutex<Vec<(HeaderMap, serde_json::Value)>>>;
-    let seen = Seen::default();
+    type SeenRequests = Arc<Mutex<Vec<(HeaderMap, serde_json::Value)>>>;
+    let seen = SeenRequests::default();
     let inside = Arc::clone(&seen);
     let answer = move |headers: HeaderMap, body: Bytes| {
         inside.lock().unwrap().push((headers, serde_json::from_slice(&body).unwrap()));
@@ -86,7 +86,8 @@ async fn a_service_is_asked_in_its_own_words_and_its_answer_is_read() {
     let services = services(Service::Orpheus, &endpoint);
     let body = encode(&notes(), Some("job_1"));
     let traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned());
-    let asked = services.ask(Ask { body, traceparent, ..ask(Service::Orpheus) }).await.unwrap();
+    let asked =
+        services.ask(ServiceRequest { body, traceparent, ..ask(Service::Orpheus) }).await.unwrap();
     let answer = decode::<OrpheusPredict>(Service::Orpheus, &asked).unwrap();
     assert_eq!(answer.variations[0].midi_base64.0, "MThd");
     let (headers, body) = seen.lock().unwrap().remove(0);
@@ -118,9 +119,10 @@ async fn a_busy_service_is_asked_again_when_it_says() {
     let services = services(Service::Clap, &running.endpoint);
     let told = Mutex::new(Vec::new());
     let tell = |what| told.lock().unwrap().push(what);
-    let asked = services.ask(Ask { tell: &tell, ..ask(Service::Clap) }).await.unwrap();
+    let asked = services.ask(ServiceRequest { tell: &tell, ..ask(Service::Clap) }).await.unwrap();
     assert_eq!((asked, n_asked.load(Ordering::SeqCst)), (Bytes::from_static(b"{}"), 3));
-    let waits = told.lock().unwrap().iter().filter(|it| matches!(it, Told::Waiting(_))).count();
+    let waits =
+        told.lock().unwrap().iter().filter(|it| matches!(it, RequestProgress::Waiting(_))).count();
     assert_eq!(waits, 2);
 }
 
@@ -135,7 +137,9 @@ async fn a_service_that_stays_busy_is_told_at_once() {
         let services = services(Service::Yue, &running.endpoint);
         let error = tokio::time::timeout(LIMIT, services.ask(ask(Service::Yue))).await.unwrap();
         match error {
-            Err(AskError::Busy { retry_after, .. }) => assert_eq!(retry_after.as_secs(), seconds),
+            Err(RequestError::Busy { retry_after, .. }) => {
+                assert_eq!(retry_after.as_secs(), seconds)
+            }
             other => panic!("{other:?}"),
         }
         assert_eq!(services.health(), [(Service::Yue, Health::Busy)]);
@@ -148,7 +152,7 @@ async fn what_goes_wrong_is_told_apart() {
     let service = Service::Musicgen;
     let none = Services::new(Settings::default());
     let error = none.ask(ask(service)).await.unwrap_err();
-    assert!(matches!(error, AskError::NotConfigured { .. }));
+    assert!(matches!(error, RequestError::NotConfigured { .. }));
     assert!(error.to_string().contains("`studio.services.musicgen`"), "{error}");
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -156,7 +160,7 @@ async fn what_goes_wrong_is_told_apart() {
     drop(listener);
     let gone = services(service, &endpoint);
     let error = gone.ask(ask(service)).await.unwrap_err();
-    assert!(matches!(error, AskError::Unreachable { .. }), "{error:?}");
+    assert!(matches!(error, RequestError::Unreachable { .. }), "{error:?}");
     assert_eq!(gone.health(), [(service, Health::Silent)]);
 
     for (status, body, expected) in [
@@ -182,7 +186,7 @@ async fn a_silent_service_runs_out_of_time() {
         ..Settings::default()
     });
     let error = services.ask(ask(Service::Beatthis)).await.unwrap_err();
-    assert!(matches!(error, AskError::Timeout { .. }), "{error:?}");
+    assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
     drop(listener);
 }
 
@@ -196,7 +200,7 @@ async fn an_answer_over_the_limit_is_refused() {
         ..Settings::default()
     });
     let error = services.ask(ask(Service::Yue)).await.unwrap_err();
-    assert!(matches!(error, AskError::TooLarge { bytes_max: 4999, .. }), "{error:?}");
+    assert!(matches!(error, RequestError::TooLarge { bytes_max: 4999, .. }), "{error:?}");
 }
 
 /// Rule: dropping a request closes the connection to the service.
@@ -227,8 +231,8 @@ async fn a_call_that_is_dropped_closes_its_connection() {
 #[test]
 fn an_answer_of_another_shape_is_an_error() {
     let read = |answer: &str| decode::<YuePredict>(Service::Yue, answer.as_bytes()).unwrap_err();
-    assert!(matches!(read("nothing"), AskError::Malformed { .. }));
-    assert!(matches!(read(r#"{"audio_base64":"***"}"#), AskError::Malformed { .. }));
+    assert!(matches!(read("nothing"), RequestError::Malformed { .. }));
+    assert!(matches!(read(r#"{"audio_base64":"***"}"#), RequestError::Malformed { .. }));
     assert!(read(r#"{"error":"no GPU"}"#).to_string().contains("no GPU"));
 }
 
@@ -245,6 +249,6 @@ fn labels_are_read_in_every_way() {
         let ranked: Vec<_> = labels.ranked().into_iter().map(|it| (it.label, it.score)).collect();
         assert_eq!(ranked, [("a".to_owned(), 0.75), ("b".to_owned(), 0.25)], "{text}");
     }
-    let told: Described = serde_json::from_str(r#"{"similarity":{"score":0.5}}"#).unwrap();
+    let told: SoundAnalysis = serde_json::from_str(r#"{"similarity":{"score":0.5}}"#).unwrap();
     assert_eq!(told.similarity.unwrap().score(), 0.5);
 }

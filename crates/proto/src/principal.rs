@@ -145,7 +145,7 @@ pub enum Target {
 
 /// The agent that holds a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeldBy {
+pub struct KeyHolder {
     /// Its session; the key ends with it.
     pub session: SessionId,
     /// The origin of the key.
@@ -172,7 +172,7 @@ pub struct Principal {
     /// The projects it may access.
     pub target: Target,
     /// The agent that holds the key, if one does.
-    pub held_by: Option<HeldBy>,
+    pub held_by: Option<KeyHolder>,
 }
 
 impl Principal {

@@ -116,8 +116,8 @@ impl<'de> de::Visitor<'de> for RawVisitor {
 /// serde_json, so it is read from `RawValue` itself.
 fn raw_value_name() -> &'static str {
     match <&RawValue>::deserialize(NameProbe) {
-        Err(Asked(Some(name))) => name,
-        Ok(_) | Err(Asked(None)) => "",
+        Err(RequestedName(Some(name))) => name,
+        Ok(_) | Err(RequestedName(None)) => "",
     }
 }
 
@@ -126,27 +126,27 @@ struct NameProbe;
 
 #[derive(Debug, thiserror::Error)]
 #[error("asked for {0:?}")]
-struct Asked(Option<&'static str>);
+struct RequestedName(Option<&'static str>);
 
-impl de::Error for Asked {
+impl de::Error for RequestedName {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self(None)
     }
 }
 
 impl<'de> Deserializer<'de> for NameProbe {
-    type Error = Asked;
+    type Error = RequestedName;
 
-    fn deserialize_any<V: de::Visitor<'de>>(self, _: V) -> Result<V::Value, Asked> {
-        Err(Asked(None))
+    fn deserialize_any<V: de::Visitor<'de>>(self, _: V) -> Result<V::Value, RequestedName> {
+        Err(RequestedName(None))
     }
 
     fn deserialize_newtype_struct<V: de::Visitor<'de>>(
         self,
         name: &'static str,
         _: V,
-    ) -> Result<V::Value, Asked> {
-        Err(Asked(Some(name)))
+    ) -> Result<V::Value, RequestedName> {
+        Err(RequestedName(Some(name)))
     }
 
     serde::forward_to_deserialize_any! {

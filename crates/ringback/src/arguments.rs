@@ -20,14 +20,14 @@ const WHOLE_MAX: f64 = 18_446_744_073_709_551_616.0;
 
 /// The input of a tool.
 #[derive(Debug)]
-pub(crate) struct Takes<'a> {
+pub(crate) struct ToolInput<'a> {
     tool: &'a str,
     schema: Value,
     /// Whether it accepts fields that its schema does not name.
     takes_others: bool,
 }
 
-impl<'a> Takes<'a> {
+impl<'a> ToolInput<'a> {
     /// Returns the input of a native tool: exactly the fields of its type.
     pub(crate) fn native(row: &'a ToolRow) -> Result<Self, Failure> {
         let schema = Value::deserialize((row.request_schema)().to_value())
@@ -254,12 +254,12 @@ mod tests {
     use serde::Deserialize;
     use serde_json::{Value, json};
 
-    use super::{Takes, near_native, request, unknown};
+    use super::{ToolInput, near_native, request, unknown};
 
     fn filled(name: &str, pairs: &[&str]) -> Result<Value, String> {
         let pairs: Vec<_> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
         let row = find(name).ok_or_else(|| unknown(name, near_native(name)).to_string())?;
-        let input = Takes::native(row).unwrap().input(None, &pairs);
+        let input = ToolInput::native(row).unwrap().input(None, &pairs);
         Ok(serde_json::to_value(input.map_err(|failure| failure.to_string())?).unwrap())
     }
 
@@ -273,7 +273,7 @@ mod tests {
             scope: Level::Write,
         };
         let pairs: Vec<_> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
-        let input = Takes::on_line(&tool).input(json, &pairs);
+        let input = ToolInput::on_line(&tool).input(json, &pairs);
         Ok(serde_json::to_string(&input.map_err(|failure| failure.to_string())?).unwrap())
     }
 
@@ -345,7 +345,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let row = find("cas_store").unwrap();
         let pairs = [format!("data=@{}", path.display()), "mime_type=a/b".to_owned()];
-        let input = Takes::native(row).unwrap().input(None, &pairs).unwrap();
+        let input = ToolInput::native(row).unwrap().input(None, &pairs).unwrap();
         let stored = request(row, &input).unwrap();
         let ToolRequest::CasStore(stored) = stored else { panic!("{stored:?}") };
         assert_eq!(stored.data.0, bytes);
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_json_object_is_an_input_and_pairs_add_to_it() {
-        let takes = Takes::native(find("artifact_create").unwrap()).unwrap();
+        let takes = ToolInput::native(find("artifact_create").unwrap()).unwrap();
         let pairs = ["creator=me".to_owned()];
         let input = takes.input(Some(r#"{"tags": ["x"]}"#), &pairs).unwrap();
         let expected = json!({"tags": ["x"], "creator": "me"});

@@ -14,10 +14,10 @@ mod error;
 mod file;
 mod flags;
 mod images;
+mod old_names;
 mod providers;
 mod quantity;
 mod reference;
-mod renamed;
 mod sandbox;
 mod section;
 mod sections;
@@ -37,16 +37,16 @@ pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use images::Images;
+pub use old_names::OldName;
 pub use providers::{ProviderEntry, Providers, Secrets};
-pub use quantity::{Auto, Bound, ByteSize, Millis, Percent, PlainMillis, Seconds, Span};
-pub use renamed::OldName;
+pub use quantity::{Auto, ByteSize, Millis, OptionalLimit, Percent, PlainMillis, Seconds, Span};
 pub use sandbox::{Sandbox, SandboxBackend};
 pub use section::Key;
 pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Root, Services, Studio, Telemetry};
 pub use sessions::{CallerTools, Sessions};
 pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
-use renamed::OldNames;
+use old_names::OldNames;
 use section::{Raw, Section, SetError};
 
 /// Every setting of the daemon.

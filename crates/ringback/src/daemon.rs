@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use ringback_broker::{Blocking, Broker, Clock, Entropy, Outside, SessionDoors, StartError};
+use ringback_broker::{Blocking, Broker, Clock, Entropy, Environment, SessionDoors, StartError};
 use ringback_edge_hoot::{Endpoints, HootEdge};
 use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Router, Status};
 use ringback_edge_mcp::McpEdge;
@@ -33,7 +33,7 @@ const DATA_DIR_PERIOD: Duration = Duration::from_millis(500);
 
 /// The addresses and files of a daemon, as printed by `serve --json`.
 #[derive(Debug, Clone, Serialize)]
-pub struct Listening {
+pub struct DaemonAddresses {
     /// The HTTP listener.
     pub http: String,
     /// The endpoint for calls.
@@ -92,7 +92,7 @@ pub enum StartDaemonError {
 pub struct Daemon {
     shutdown: Shutdown,
     ready: ReadyFlag,
-    listening: Listening,
+    listening: DaemonAddresses,
     /// Fires when an edge ends without being stopped.
     broken: CancellationToken,
     /// Fires when the data directory is gone.
@@ -145,7 +145,7 @@ impl Daemon {
         let http = HttpListener::bind(http_config).await?;
         broker_config.sessions.doors = doors.of_sessions(settings::public_url(config, &http));
         let (clock, entropy) = (Clock::system(), Entropy::system());
-        let outside = Outside { store, clock, entropy, blocking: Blocking::Threads };
+        let outside = Environment { store, clock, entropy, blocking: Blocking::Threads };
         let broker = Broker::start_in(broker_config, outside).await?;
         let graces = Graces::default();
         let shutdown = Shutdown::new(graces);
@@ -173,7 +173,7 @@ impl Daemon {
 
     /// Returns its addresses.
     #[must_use]
-    pub const fn listening(&self) -> &Listening {
+    pub const fn listening(&self) -> &DaemonAddresses {
         &self.listening
     }
 
@@ -230,9 +230,9 @@ fn listening(
     http: &HttpListener,
     hoot: &HootEdge,
     token_file: Option<PathBuf>,
-) -> Listening {
+) -> DaemonAddresses {
     let Endpoints { calls, events, calls_ipc, events_ipc, server_key } = hoot.endpoints().clone();
-    Listening {
+    DaemonAddresses {
         http: format!("{}://{}", if http.is_tls() { "https" } else { "http" }, http.local_addr()),
         hoot: calls.unwrap_or_default(),
         iopub: events.unwrap_or_default(),

@@ -11,7 +11,7 @@ use ringback::screen::remark;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(on_panic));
-    if let Some(code) = ringback::within::run(std::env::args_os()) {
+    if let Some(code) = ringback::session_programs::run(std::env::args_os()) {
         return code;
     }
     let command = Cli::parse().command;

@@ -1,9 +1,9 @@
 //! Sandboxes made with bubblewrap.
 
-mod begun;
 mod command;
-mod counted;
 mod devices;
+mod prestarted;
+mod user_limits;
 
 use std::io::{PipeWriter, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -19,11 +19,11 @@ use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-pub(crate) use self::begun::{Begun, Kit};
-pub(crate) use self::command::Blank;
-use self::counted::Counted;
-use crate::cgroups::{Group, Homes};
-use crate::confined::{Confined, Hold, Pipes};
+pub(crate) use self::command::StartSpec;
+pub(crate) use self::prestarted::{Kit, Prestarted};
+use self::user_limits::UserLimits;
+use crate::cgroups::{CgroupRoots, Group};
+use crate::confined_program::{ConfinedProgram, Pipes, SandboxGuard};
 use crate::error::{OpenError, StartError};
 use crate::leftovers::Notes;
 use crate::probe::{self, Layer};
@@ -32,7 +32,7 @@ use crate::root::Roots;
 use crate::sandbox::Inner;
 use crate::spawner::Spawner;
 use crate::spec::SandboxSpec;
-use crate::sweeper::{Remains, Sweeper, Swept};
+use crate::sweeper::{BubblewrapRemains, Remains, Sweeper};
 use crate::{mounts, rlimits};
 
 /// Where to look for bubblewrap.
@@ -52,8 +52,8 @@ pub(crate) struct Bubblewrap {
     /// `None` if it is not installed.
     program: Option<PathBuf>,
     roots: Roots,
-    homes: Homes,
-    counted: Counted,
+    cgroup_roots: CgroupRoots,
+    counted: UserLimits,
     /// `None` only while this is being dropped.
     threads: Option<(Spawner, Sweeper)>,
     handles: Vec<JoinHandle<()>>,
@@ -61,16 +61,16 @@ pub(crate) struct Bubblewrap {
 
 impl Bubblewrap {
     pub(crate) fn open(program: Option<PathBuf>, notes: &Notes) -> Result<Self, OpenError> {
-        let homes = Homes::find();
+        let cgroup_roots = CgroupRoots::find();
         let usual = || PROGRAMS.iter().map(PathBuf::from).find(|path| path.exists());
         let (spawner, spawner_thread) =
-            Spawner::start(Kit { homes: homes.clone(), notes: notes.clone() })?;
+            Spawner::start(Kit { cgroup_roots: cgroup_roots.clone(), notes: notes.clone() })?;
         let (sweeper, sweeper_thread) = Sweeper::start()?;
         Ok(Self {
             program: program.or_else(usual).filter(|path| path.exists()),
             roots: Roots::open(notes.state_dir())?,
-            homes,
-            counted: Counted::of_this_machine(),
+            cgroup_roots,
+            counted: UserLimits::of_this_machine(),
             threads: Some((spawner, sweeper)),
             handles: vec![spawner_thread, sweeper_thread],
         })
@@ -80,12 +80,12 @@ impl Bubblewrap {
         self.program.as_deref()
     }
 
-    pub(crate) const fn homes(&self) -> &Homes {
-        &self.homes
+    pub(crate) const fn cgroup_roots(&self) -> &CgroupRoots {
+        &self.cgroup_roots
     }
 
     /// Ends a sandbox, removes its remains, and signals `done`.
-    pub(crate) fn sweep(&self, swept: Swept, done: Option<oneshot::Sender<()>>) {
+    pub(crate) fn sweep(&self, swept: BubblewrapRemains, done: Option<oneshot::Sender<()>>) {
         self.threads().1.sweep(swept, done);
     }
 
@@ -99,7 +99,7 @@ impl Bubblewrap {
         inner: &Arc<Inner>,
         spec: &SandboxSpec,
         runtime: &Handle,
-    ) -> Result<Confined, StartError> {
+    ) -> Result<ConfinedProgram, StartError> {
         let program = self.program.as_deref().ok_or_else(probe::not_installed)?;
         let spec = &mounts::checked(spec, inner.hidden())?;
         mounts::check_system(inner.hidden())?;
@@ -108,9 +108,9 @@ impl Bubblewrap {
             self.roots.of(spec).map_err(|source| StartError::State { path: path(), source })?;
         let not_spawned = |source| StartError::Spawn { program: program.to_owned(), source };
         let options = command::options(spec, &root).map_err(not_spawned)?;
-        let begun = self.threads().0.begin(Blank::of(spec, program), runtime)?;
-        let mut hold = hold(inner, &begun.name, &begun.group);
-        let Begun { mut child, options: options_in, info, mut block, .. } = begun;
+        let prestarted = self.threads().0.begin(StartSpec::of(spec, program), runtime)?;
+        let mut hold = hold(inner, &prestarted.name, &prestarted.group);
+        let Prestarted { mut child, options: options_in, info, mut block, .. } = prestarted;
         let told = tell(options_in, &options);
         let first = first_process(info)?;
         let held = first.map(|first| hold_process(first, &mut hold)).transpose()?;
@@ -136,7 +136,7 @@ impl Bubblewrap {
         };
         let watched = held.try_clone().map_err(not_spawned)?;
         let why = inner.guard().add(Arc::clone(&hold.name), first, watched);
-        Ok(Confined {
+        Ok(ConfinedProgram {
             pipes: Pipes {
                 stdin: Box::new(stdin),
                 stdout: Box::new(stdout),
@@ -149,11 +149,11 @@ impl Bubblewrap {
 }
 
 /// Returns the guard that ends a sandbox with these cgroups.
-fn hold(inner: &Arc<Inner>, name: &str, group: &Group) -> Hold {
+fn hold(inner: &Arc<Inner>, name: &str, group: &Group) -> SandboxGuard {
     let note = inner.notes().path(name);
-    let swept = Swept { first: None, groups: group.dirs().to_vec(), note };
+    let swept = BubblewrapRemains { first: None, groups: group.dirs().to_vec(), note };
     let remains = Some(Remains::Bubblewrap(swept));
-    Hold { sandbox: Arc::clone(inner), name: name.into(), remains }
+    SandboxGuard { sandbox: Arc::clone(inner), name: name.into(), remains }
 }
 
 impl Drop for Bubblewrap {
@@ -178,7 +178,7 @@ fn tell(mut options_in: PipeWriter, options: &[u8]) -> std::io::Result<()> {
 }
 
 /// Returns a handle for the first process, and gives another to `hold`.
-fn hold_process(first: Pid, hold: &mut Hold) -> Result<OwnedFd, StartError> {
+fn hold_process(first: Pid, hold: &mut SandboxGuard) -> Result<OwnedFd, StartError> {
     let ended = |error: std::io::Error| StartError::Refused {
         said: format!("the first process of the sandbox ended: {error}"),
     };
@@ -324,7 +324,7 @@ mod tests {
 
     /// Rule: a pre-started bubblewrap that has ended does not make the next sandbox fail.
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_box_starts_though_what_was_begun_ahead_was_killed() {
+    async fn a_box_starts_though_the_prestarted_one_was_killed() {
         let dir = tempfile::tempdir().unwrap();
         let (state, workspace) = (dir.path().join("state"), dir.path().join("workspace"));
         fs::create_dir(&workspace).unwrap();

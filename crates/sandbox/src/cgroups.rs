@@ -4,7 +4,7 @@
 //! limits on this process also apply to its sandboxes. Version 2 is used where it is delegated,
 //! otherwise version 1 where it is writable.
 
-mod find;
+mod discovery;
 mod group;
 
 use std::path::PathBuf;
@@ -29,17 +29,17 @@ pub(crate) enum Version {
 
 /// Where cgroups with one controller can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Home {
+pub(crate) struct CgroupRoot {
     pub(crate) version: Version,
     pub(crate) dir: PathBuf,
 }
 
 /// Where cgroups can be made on this machine.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Homes {
-    memory: Option<Home>,
-    pids: Option<Home>,
-    cpu: Option<Home>,
+pub(crate) struct CgroupRoots {
+    memory: Option<CgroupRoot>,
+    pids: Option<CgroupRoot>,
+    cpu: Option<CgroupRoot>,
 }
 
 impl Controller {
@@ -72,8 +72,8 @@ impl Controller {
     }
 }
 
-impl Homes {
-    pub(crate) const fn get(&self, controller: Controller) -> Option<&Home> {
+impl CgroupRoots {
+    pub(crate) const fn get(&self, controller: Controller) -> Option<&CgroupRoot> {
         match controller {
             Controller::Memory => self.memory.as_ref(),
             Controller::Pids => self.pids.as_ref(),
@@ -81,11 +81,11 @@ impl Homes {
         }
     }
 
-    fn set(&mut self, controller: Controller, home: Home) {
+    fn set(&mut self, controller: Controller, cgroup_root: CgroupRoot) {
         match controller {
-            Controller::Memory => self.memory = Some(home),
-            Controller::Pids => self.pids = Some(home),
-            Controller::Cpu => self.cpu = Some(home),
+            Controller::Memory => self.memory = Some(cgroup_root),
+            Controller::Pids => self.pids = Some(cgroup_root),
+            Controller::Cpu => self.cpu = Some(cgroup_root),
         }
     }
 }

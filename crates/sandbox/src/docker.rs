@@ -9,10 +9,10 @@ mod context;
 mod create;
 mod engine;
 mod exec;
-mod home;
 mod pipes;
 mod probe;
 mod profile;
+mod shared_settings;
 mod worker;
 
 use std::fs;
@@ -29,12 +29,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) use self::container::Container;
 use self::engine::{Engine, Owner};
-use self::home::Home;
 pub(crate) use self::probe::probe;
+use self::shared_settings::SharedSettings;
 use self::worker::Worker;
-use crate::confined::{Confined, Hold, Pipes};
+use crate::confined_program::{ConfinedProgram, Pipes, SandboxGuard};
 use crate::error::{BuildError, EngineError, ExecError, OpenError, StartError};
-use crate::exec::{ExecSpec, Executed};
+use crate::exec::{ExecOutput, ExecSpec};
 use crate::image::{BuildSpec, BuiltImage};
 use crate::leftovers::{Notes, private_dir};
 use crate::mounts;
@@ -70,7 +70,7 @@ struct Shared {
 }
 
 /// A container that was started.
-struct Started {
+struct StartedContainer {
     engine: Engine,
     pipes: Pipes,
     id: Option<u32>,
@@ -92,7 +92,7 @@ impl Docker {
         });
         let first = Arc::clone(&shared);
         let greeted = async move { timeout(GREETING, first.engine()).await.map(|hi| hi.map(drop)) };
-        match worker.crew().wait_for(greeted) {
+        match worker.handle().wait_for(greeted) {
             Some(Ok(Ok(()))) => {}
             Some(Ok(Err(error))) => {
                 tracing::debug!(%error, "cannot ask the container engine for leftovers");
@@ -100,7 +100,7 @@ impl Docker {
             Some(Err(_)) | None => tracing::warn!("the container engine does not answer"),
         }
         let later = Arc::clone(&shared);
-        let sweeping = worker.crew().hold(async move { later.sweep_again().await });
+        let sweeping = worker.handle().hold(async move { later.sweep_again().await });
         Ok(Self { shared, _sweeping: sweeping, worker })
     }
 
@@ -114,27 +114,27 @@ impl Docker {
         &self,
         inner: &Arc<Inner>,
         spec: &SandboxSpec,
-    ) -> Result<Confined, StartError> {
+    ) -> Result<ConfinedProgram, StartError> {
         let spec = mounts::checked(spec, inner.hidden())?;
         let place = || spec.session_dir.clone().unwrap_or_default();
         mounts::make_place_for_inside(&spec)
             .map_err(|source| StartError::State { path: place(), source })?;
         let name = Notes::new_name();
         let (shared, of) = (Arc::clone(&self.shared), name.clone());
-        let crew = self.worker.crew();
-        let started = crew.wait_for(async move { shared.start(&of, &spec).await });
-        let Started { engine, pipes, id } = started.ok_or(StartError::Closed)??;
+        let handle = self.worker.handle();
+        let started = handle.wait_for(async move { shared.start(&of, &spec).await });
+        let StartedContainer { engine, pipes, id } = started.ok_or(StartError::Closed)??;
         let remains = Some(Remains::Docker { name: name.clone() });
-        let hold = Hold { sandbox: Arc::clone(inner), name: name.as_str().into(), remains };
+        let hold = SandboxGuard { sandbox: Arc::clone(inner), name: name.as_str().into(), remains };
         let why = id.and_then(|id| guarded(inner, &hold, id)).unwrap_or_default();
-        let container = Container::new(engine, crew.clone(), name, id);
-        Ok(Confined { pipes, process: Process::docker(container, why), hold })
+        let container = Container::new(engine, handle.clone(), name, id);
+        Ok(ConfinedProgram { pipes, process: Process::docker(container, why), hold })
     }
 
     /// Ends and removes a sandbox, and signals `done`.
     pub(crate) fn sweep(&self, name: String, done: Option<oneshot::Sender<()>>) {
         let shared = Arc::clone(&self.shared);
-        self.worker.crew().hand_over(async move {
+        self.worker.handle().hand_over(async move {
             let removed = async { shared.engine().await?.remove(&name).await };
             if let Err(error) = removed.await {
                 tracing::error!(%error, name, "cannot remove a container; the next start tries again");
@@ -143,9 +143,9 @@ impl Docker {
         });
     }
 
-    pub(crate) async fn exec(&self, name: &str, spec: ExecSpec) -> Result<Executed, ExecError> {
+    pub(crate) async fn exec(&self, name: &str, spec: ExecSpec) -> Result<ExecOutput, ExecError> {
         let engine = self.shared.engine().await?.clone();
-        exec::exec(engine, self.worker.crew().clone(), name, spec).await
+        exec::exec(engine, self.worker.handle().clone(), name, spec).await
     }
 
     pub(crate) async fn image_exists(&self, image: &str) -> Result<bool, EngineError> {
@@ -160,7 +160,7 @@ impl Docker {
         let engine = self.shared.engine().await?.clone();
         let scratch_dir = self.shared.state_dir.clone();
         // If cancelled, the build is ended there, whatever happens to this runtime.
-        let building = self.worker.crew().hold(build::build(engine, scratch_dir, spec, log));
+        let building = self.worker.handle().hold(build::build(engine, scratch_dir, spec, log));
         building.await.map_err(|_| EngineError::Closed)?
     }
 }
@@ -188,11 +188,11 @@ impl Shared {
         }
     }
 
-    async fn start(&self, name: &str, spec: &SandboxSpec) -> Result<Started, StartError> {
+    async fn start(&self, name: &str, spec: &SandboxSpec) -> Result<StartedContainer, StartError> {
         let engine = self.engine().await?;
         probe::refuse_missing(&engine.facts, &spec.limits)?;
         let image = self.image(engine, spec.image.as_deref()).await?;
-        let home = Home::new(engine, &self.state_dir, name)?;
+        let home = SharedSettings::new(engine, &self.state_dir, name)?;
         let started = run(engine, name, create::body(spec, &home, &image)?).await;
         if started.is_err()
             && let Err(error) = engine.remove(name).await
@@ -228,7 +228,7 @@ async fn run(
     engine: &Engine,
     name: &str,
     body: ContainerCreateBody,
-) -> Result<Started, EngineError> {
+) -> Result<StartedContainer, EngineError> {
     let options = CreateContainerOptions { name: Some(name.to_owned()), ..Default::default() };
     let created = engine.client().create_container(Some(options), body).await;
     created.map_err(engine.told("make a container"))?;
@@ -238,11 +238,11 @@ async fn run(
     let found = engine.client().inspect_container(name, None).await;
     let found = found.map_err(engine.told("look at a container"))?;
     let id = found.state.and_then(|state| state.pid).and_then(|pid| u32::try_from(pid).ok());
-    Ok(Started { engine: engine.clone(), pipes, id: id.filter(|id| *id > 0) })
+    Ok(StartedContainer { engine: engine.clone(), pipes, id: id.filter(|id| *id > 0) })
 }
 
 /// Adds a container to the watch list, unless it has ended already.
-fn guarded(inner: &Inner, hold: &Hold, id: u32) -> Option<Reason> {
+fn guarded(inner: &Inner, hold: &SandboxGuard, id: u32) -> Option<Reason> {
     let first = Pid::from_raw(i32::try_from(id).ok()?)?;
     let held = pidfd_open(first, PidfdFlags::empty()).ok()?;
     Some(inner.guard().add(Arc::clone(&hold.name), first, held))

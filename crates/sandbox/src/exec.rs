@@ -22,13 +22,13 @@ pub struct ExecSpec {
 
 /// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Executed {
+pub struct ExecOutput {
     /// How it ended.
     pub end: ExecEnd,
     /// Its output.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// Its error output.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
 }
 
 /// How a command ended.
@@ -42,7 +42,7 @@ pub enum ExecEnd {
 
 /// The start of an output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The part that was kept.
     pub bytes: Vec<u8>,
     /// Whether there was more.

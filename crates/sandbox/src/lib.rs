@@ -6,8 +6,8 @@
 //!
 //! * [`Sandbox`]: makes sandboxes. It finds out what this machine can provide, and cleans up.
 //! * [`SandboxSpec`], [`Limits`]: what to run, and its limits.
-//! * [`Confined`]: a program running in its sandbox, with its three pipes; [`Hold`] ends the
-//!   sandbox, and [`BoxHandle`] reaches it.
+//! * [`ConfinedProgram`]: a program running in its sandbox, with its three pipes; [`SandboxGuard`]
+//!   ends the sandbox, and [`BoxHandle`] reaches it.
 //! * [`Probe`]: which [`Layer`]s this machine provides, and how to get the missing ones.
 //!
 //! Invariants:
@@ -15,9 +15,9 @@
 //! * A promised layer that cannot be provided is an error before the program runs. Nothing is left
 //!   out silently.
 //! * Every sandbox has a first process of its own. When it is gone, so is everything in the
-//!   sandbox; and it goes with its [`Hold`]. With bubblewrap it also goes with the process that
-//!   started it; a container goes at the latest with the next start of that process, which finds it
-//!   by its labels.
+//!   sandbox; and it goes with its [`SandboxGuard`]. With bubblewrap it also goes with the process
+//!   that started it; a container goes at the latest with the next start of that process, which
+//!   finds it by its labels.
 //! * Bubblewrap is started from one thread that lives as long as the [`Sandbox`]: the system ends a
 //!   child with the *thread* that started it.
 //! * What a sandbox has outside of itself (cgroups) is written down before it is made, so that the
@@ -30,7 +30,7 @@
 
 mod bubblewrap;
 mod cgroups;
-mod confined;
+mod confined_program;
 mod docker;
 mod error;
 mod etc;
@@ -49,9 +49,9 @@ mod spec;
 mod sweeper;
 mod watches;
 
-pub use confined::{BoxHandle, Confined, Hold, Input, Output, Pipes};
+pub use confined_program::{BoxHandle, ConfinedProgram, Input, Output, Pipes, SandboxGuard};
 pub use error::{BuildError, EngineError, ExecError, OpenError, StartError};
-pub use exec::{Captured, ExecEnd, ExecSpec, Executed};
+pub use exec::{CapturedOutput, ExecEnd, ExecOutput, ExecSpec};
 pub use image::{BuildNetwork, BuildSpec, BuiltImage};
 pub use probe::{Layer, LayerReport, LayerState, Probe};
 pub use process::Process;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use lexopt::ValueExt as _;
 use ringback_sandbox::{
-    BackendChoice, Confined, LayerState, Limits, Network, Output, ReadOnly, Sandbox,
+    BackendChoice, ConfinedProgram, LayerState, Limits, Network, Output, ReadOnly, Sandbox,
     SandboxSettings, SandboxSpec, Workspace,
 };
 use tokio::io::AsyncWrite;
@@ -150,7 +150,7 @@ async fn run(options: Options) -> Result<u8, Failure> {
     }
     // Before the program exists, so that no signal is missed.
     let mut asked = signal(SignalKind::terminate())?;
-    let Confined { pipes, mut process, hold } = sandbox.start(options.spec).await?;
+    let ConfinedProgram { pipes, mut process, hold } = sandbox.start(options.spec).await?;
     drop(pipes.stdin);
     let mut passed = tokio::task::JoinSet::new();
     passed.spawn(pass(pipes.stdout, tokio::io::stdout()));

@@ -7,7 +7,7 @@ use std::path::Path;
 use tokio::io::AsyncReadExt as _;
 
 use crate::cgroups::{Controller, Version};
-use crate::confined::Confined;
+use crate::confined_program::ConfinedProgram;
 use crate::error::StartError;
 use crate::sandbox::{BackendKind, Sandbox};
 use crate::seccomp;
@@ -195,7 +195,7 @@ pub(crate) async fn probe(sandbox: &Sandbox, limits: &Limits) -> Probe {
 }
 
 fn group(sandbox: &Sandbox, controller: Controller) -> LayerReport {
-    match sandbox.homes().get(controller) {
+    match sandbox.cgroup_roots().get(controller) {
         Some(home) => {
             let version = match home.version {
                 Version::V1 => "version 1",
@@ -242,7 +242,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
 }
 
 /// Returns `None` if it exited successfully, otherwise its error output.
-pub(crate) async fn ended(mut confined: Confined) -> Option<String> {
+pub(crate) async fn ended(mut confined: ConfinedProgram) -> Option<String> {
     let mut said = Vec::new();
     let stderr = confined.pipes.stderr;
     stderr.take(SAID_BYTES_MAX).read_to_end(&mut said).await.unwrap_or_default();

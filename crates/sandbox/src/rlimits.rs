@@ -18,19 +18,19 @@ const CORE_FIX: &str = "start the daemon with a nonzero hard limit for core file
 
 /// Why a limit cannot be set.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct LimitRefusal {
     pub(crate) why: String,
     pub(crate) fix: &'static str,
 }
 
-impl From<Errno> for Refused {
+impl From<Errno> for LimitRefusal {
     fn from(error: Errno) -> Self {
         Self { why: error.to_string(), fix: FILES_FIX }
     }
 }
 
 /// Sets them for the first process of a sandbox, before the program starts.
-pub(crate) fn apply(pid: Pid, limits: &Limits) -> Result<(), Refused> {
+pub(crate) fn apply(pid: Pid, limits: &Limits) -> Result<(), LimitRefusal> {
     dump_nothing(pid)?;
     if let Some(bytes) = limits.file_bytes {
         lower(pid, Resource::Fsize, bytes)?;
@@ -42,7 +42,7 @@ pub(crate) fn apply(pid: Pid, limits: &Limits) -> Result<(), Refused> {
 }
 
 /// A handler of core dumps runs outside the sandbox.
-fn dump_nothing(pid: Pid) -> Result<(), Refused> {
+fn dump_nothing(pid: Pid) -> Result<(), LimitRefusal> {
     let limit = Rlimit { current: Some(CORE_BYTES), maximum: Some(CORE_BYTES) };
     match prlimit(Some(pid), Resource::Core, limit) {
         Ok(_) => Ok(()),
@@ -52,7 +52,7 @@ fn dump_nothing(pid: Pid) -> Result<(), Refused> {
             let why = "this user's core file limit is zero, which does not keep the kernel from \
                 starting the program named in /proc/sys/kernel/core_pattern"
                 .to_owned();
-            Err(Refused { why, fix: CORE_FIX })
+            Err(LimitRefusal { why, fix: CORE_FIX })
         }
         Err(error) => Err(error.into()),
     }

@@ -7,12 +7,12 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::bubblewrap::Bubblewrap;
-use crate::cgroups::Homes;
-use crate::confined::Confined;
+use crate::cgroups::CgroupRoots;
+use crate::confined_program::ConfinedProgram;
 use crate::docker::{self, Docker};
 use crate::error::{BuildError, EngineError, ExecError, OpenError, StartError};
 use crate::etc;
-use crate::exec::{ExecSpec, Executed};
+use crate::exec::{ExecOutput, ExecSpec};
 use crate::image::{BuildSpec, BuiltImage};
 use crate::leftovers::Notes;
 use crate::mounts;
@@ -158,7 +158,7 @@ impl Sandbox {
     ///
     /// # Cancel safety
     /// Nothing is left.
-    pub async fn start(&self, spec: SandboxSpec) -> Result<Confined, StartError> {
+    pub async fn start(&self, spec: SandboxSpec) -> Result<ConfinedProgram, StartError> {
         self.start_in(self.backend(), spec).await
     }
 
@@ -166,7 +166,7 @@ impl Sandbox {
         &self,
         backend: BackendKind,
         spec: SandboxSpec,
-    ) -> Result<Confined, StartError> {
+    ) -> Result<ConfinedProgram, StartError> {
         let inner = Arc::clone(&self.0);
         let runtime = Handle::current();
         // If cancelled, the start still completes here, and its result is dropped.
@@ -179,7 +179,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn start_blocking(&self, spec: &SandboxSpec) -> Result<Confined, StartError> {
+    pub fn start_blocking(&self, spec: &SandboxSpec) -> Result<ConfinedProgram, StartError> {
         self.0.start(self.backend(), spec, &Handle::current())
     }
 
@@ -254,8 +254,8 @@ impl Sandbox {
         engine.build_image(spec, log).await
     }
 
-    pub(crate) fn homes(&self) -> &Homes {
-        self.0.bubblewrap.homes()
+    pub(crate) fn cgroup_roots(&self) -> &CgroupRoots {
+        self.0.bubblewrap.cgroup_roots()
     }
 
     /// Returns the path of bubblewrap.
@@ -294,7 +294,7 @@ impl Inner {
         backend: BackendKind,
         spec: &SandboxSpec,
         runtime: &Handle,
-    ) -> Result<Confined, StartError> {
+    ) -> Result<ConfinedProgram, StartError> {
         match backend {
             BackendKind::Bubblewrap => self.bubblewrap.start(self, spec, runtime),
             BackendKind::Docker => self.docker()?.start(self, spec),
@@ -310,7 +310,7 @@ impl Inner {
         }
     }
 
-    pub(crate) async fn exec(&self, name: &str, spec: ExecSpec) -> Result<Executed, ExecError> {
+    pub(crate) async fn exec(&self, name: &str, spec: ExecSpec) -> Result<ExecOutput, ExecError> {
         match self.backend() {
             BackendKind::Bubblewrap => Err(ExecError::NotPossible),
             BackendKind::Docker => self.docker()?.exec(name, spec).await,

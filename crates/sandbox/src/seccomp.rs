@@ -97,10 +97,10 @@ pub(crate) const SET_ID: &[u32] = &[libc::S_ISUID, libc::S_ISGID];
 const X32_START: u32 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
-type Compiled<T> = Result<T, seccompiler::BackendError>;
+type CompileResult<T> = Result<T, seccompiler::BackendError>;
 
 /// Returns the programs for the kernel, in bubblewrap's format. They are compiled once.
-pub(crate) fn programs() -> Compiled<&'static [Vec<u8>]> {
+pub(crate) fn programs() -> CompileResult<&'static [Vec<u8>]> {
     static PROGRAMS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     if let Some(programs) = PROGRAMS.get() {
         return Ok(programs);
@@ -109,7 +109,7 @@ pub(crate) fn programs() -> Compiled<&'static [Vec<u8>]> {
     Ok(PROGRAMS.get_or_init(|| compiled))
 }
 
-fn compile_all() -> Compiled<Vec<Vec<u8>>> {
+fn compile_all() -> CompileResult<Vec<Vec<u8>>> {
     let refused = compile(refused()?, libc::EPERM)?;
     // Faked as successful.
     let ignored = compile(ignored()?, 0)?;
@@ -121,13 +121,13 @@ pub(crate) fn refused_calls() -> impl Iterator<Item = &'static libc::c_long> {
     REFUSED.iter().chain(REFUSED_HERE)
 }
 
-fn compile(rules: Rules, errno: i32) -> Compiled<BpfProgram> {
+fn compile(rules: Rules, errno: i32) -> CompileResult<BpfProgram> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let refuse = SeccompAction::Errno(errno.unsigned_abs());
     SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()
 }
 
-fn refused() -> Compiled<Rules> {
+fn refused() -> CompileResult<Rules> {
     let mut rules: Rules = refused_calls().map(|call| (*call, Vec::new())).collect();
     let namespaces = NAMESPACES.iter().map(|flag| has(0, flag.unsigned_abs()));
     rules.insert(libc::SYS_clone, any(namespaces)?);
@@ -135,7 +135,7 @@ fn refused() -> Compiled<Rules> {
     rules.insert(libc::SYS_fcntl, any(leases)?);
     let inputs = TERMINAL_INPUT.iter().map(|request| is(1, *request));
     rules.insert(libc::SYS_ioctl, any(inputs)?);
-    let others: Compiled<Vec<_>> = SOCKETS.iter().map(|family| is_not(0, *family)).collect();
+    let others: CompileResult<Vec<_>> = SOCKETS.iter().map(|family| is_not(0, *family)).collect();
     rules.insert(libc::SYS_socket, vec![SeccompRule::new(others?)?]);
     for (call, mode_at) in
         [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)]
@@ -154,7 +154,7 @@ fn refused() -> Compiled<Rules> {
 }
 
 /// Calls that are faked as successful: programs such as `gpg` give up when they fail.
-fn ignored() -> Compiled<Rules> {
+fn ignored() -> CompileResult<Rules> {
     let kept = u64::from(KEPT_LIMIT);
     // Without a new limit the call only queries.
     let is_new = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
@@ -165,7 +165,7 @@ fn ignored() -> Compiled<Rules> {
 }
 
 /// Opening takes a mode only when it creates a file; otherwise the argument may be anything.
-fn made_with_set_id(flags_at: u8) -> Compiled<Vec<SeccompRule>> {
+fn made_with_set_id(flags_at: u8) -> CompileResult<Vec<SeccompRule>> {
     // The part of `O_TMPFILE` that is not `O_DIRECTORY`.
     let unnamed = libc::O_TMPFILE & !libc::O_DIRECTORY;
     let mut rules = Vec::new();
@@ -178,22 +178,24 @@ fn made_with_set_id(flags_at: u8) -> Compiled<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-fn any(conditions: impl Iterator<Item = Compiled<SeccompCondition>>) -> Compiled<Vec<SeccompRule>> {
+fn any(
+    conditions: impl Iterator<Item = CompileResult<SeccompCondition>>,
+) -> CompileResult<Vec<SeccompRule>> {
     conditions.map(|condition| SeccompRule::new(vec![condition?])).collect()
 }
 
 /// The kernel uses 32 bits of all of these: the higher bits must not bypass the check.
-fn has(argument: u8, bits: u32) -> Compiled<SeccompCondition> {
+fn has(argument: u8, bits: u32) -> CompileResult<SeccompCondition> {
     let bits = u64::from(bits);
     let op = SeccompCmpOp::MaskedEq(bits);
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, bits)
 }
 
-fn is(argument: u8, value: u64) -> Compiled<SeccompCondition> {
+fn is(argument: u8, value: u64) -> CompileResult<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
 }
 
-fn is_not(argument: u8, value: i32) -> Compiled<SeccompCondition> {
+fn is_not(argument: u8, value: i32) -> CompileResult<SeccompCondition> {
     let value = u64::from(value.unsigned_abs());
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::runtime::{self, Handle};
 
-use crate::bubblewrap::{Begun, Blank, Kit};
+use crate::bubblewrap::{Kit, Prestarted, StartSpec};
 use crate::error::{OpenError, StartError};
 
 /// The most starts that may wait; a further one is refused.
@@ -24,25 +24,25 @@ const QUIET: Duration = Duration::from_millis(100);
 
 enum Job {
     Begin {
-        next: Next,
-        begun: SyncSender<Result<Begun, StartError>>,
+        next: StartOrder,
+        prestarted: SyncSender<Result<Prestarted, StartError>>,
     },
     /// A pre-started one has been taken.
-    Taken(Next),
+    Taken(StartOrder),
 }
 
 /// What to start, and on which runtime.
-struct Next {
-    blank: Blank,
+struct StartOrder {
+    start_spec: StartSpec,
     runtime: Handle,
 }
 
 /// A pre-started one.
 #[derive(Debug)]
-struct Ahead {
-    blank: Blank,
+struct Spare {
+    start_spec: StartSpec,
     runtime: runtime::Id,
-    begun: Begun,
+    prestarted: Prestarted,
 }
 
 /// Hands out bubblewraps that wait for their options.
@@ -50,71 +50,75 @@ struct Ahead {
 pub(crate) struct Spawner {
     jobs: SyncSender<Job>,
     kit: Kit,
-    ahead: Arc<Mutex<Option<Box<Ahead>>>>,
+    spare: Arc<Mutex<Option<Box<Spare>>>>,
 }
 
 /// The state of the thread.
 struct Keeper {
     kit: Kit,
-    ahead: Arc<Mutex<Option<Box<Ahead>>>>,
+    spare: Arc<Mutex<Option<Box<Spare>>>>,
     /// The last one started.
-    last: Option<Blank>,
+    last: Option<StartSpec>,
 }
 
 impl Spawner {
     /// Starts the thread. It ends once every handle is gone; so does what it has started.
     pub(crate) fn start(kit: Kit) -> Result<(Self, JoinHandle<()>), OpenError> {
         let (jobs_in, jobs) = sync_channel::<Job>(WAITING_MAX);
-        let ahead = Arc::new(Mutex::default());
-        let keeper = Keeper { kit: kit.clone(), ahead: Arc::clone(&ahead), last: None };
+        let spare = Arc::new(Mutex::default());
+        let keeper = Keeper { kit: kit.clone(), spare: Arc::clone(&spare), last: None };
         let thread = std::thread::Builder::new()
             .name("sandbox-spawner".to_owned())
             .spawn(move || keeper.run(&jobs))
             .map_err(OpenError::Thread)?;
-        Ok((Self { jobs: jobs_in, kit, ahead }, thread))
+        Ok((Self { jobs: jobs_in, kit, spare }, thread))
     }
 
     /// Returns a bubblewrap, pre-started or new, whose note marks it as used. Blocks until it
     /// exists.
-    pub(crate) fn begin(&self, blank: Blank, runtime: &Handle) -> Result<Begun, StartError> {
-        let next = Next { blank, runtime: runtime.clone() };
-        let begun = match self.take(&next) {
-            Some(begun) => {
+    pub(crate) fn begin(
+        &self,
+        start_spec: StartSpec,
+        runtime: &Handle,
+    ) -> Result<Prestarted, StartError> {
+        let next = StartOrder { start_spec, runtime: runtime.clone() };
+        let prestarted = match self.take(&next) {
+            Some(prestarted) => {
                 // Skipped if the thread is too busy.
                 drop(self.jobs.try_send(Job::Taken(next)));
-                begun
+                prestarted
             }
             None => self.begin_now(next)?,
         };
-        match self.kit.notes.has_come(&begun.name) {
-            Ok(()) => Ok(begun),
+        match self.kit.notes.has_come(&prestarted.name) {
+            Ok(()) => Ok(prestarted),
             Err(source) => {
-                let path = self.kit.notes.path(&begun.name);
-                self.kit.discard(begun);
+                let path = self.kit.notes.path(&prestarted.name);
+                self.kit.discard(prestarted);
                 Err(StartError::State { path, source })
             }
         }
     }
 
-    fn begin_now(&self, next: Next) -> Result<Begun, StartError> {
-        let program = next.blank.bubblewrap.clone();
+    fn begin_now(&self, next: StartOrder) -> Result<Prestarted, StartError> {
+        let program = next.start_spec.bubblewrap.clone();
         let failed = |why: &str| {
             let (program, source) = (program.clone(), io::Error::other(why.to_owned()));
             StartError::Spawn { program, source }
         };
-        let (begun_in, begun) = sync_channel(1);
-        let sent = self.jobs.try_send(Job::Begin { next, begun: begun_in });
+        let (prestarted_in, prestarted) = sync_channel(1);
+        let sent = self.jobs.try_send(Job::Begin { next, prestarted: prestarted_in });
         sent.map_err(|_| failed("too many sandboxes are starting; try again later"))?;
-        begun.recv().map_err(|_| failed("the thread that starts sandboxes has ended"))?
+        prestarted.recv().map_err(|_| failed("the thread that starts sandboxes has ended"))?
     }
 
     /// Returns the pre-started one, if it is of this kind and still running.
-    fn take(&self, next: &Next) -> Option<Begun> {
-        let mut ahead = lock(&self.ahead).take_if(|ahead| ahead.is_for(next))?;
-        match ahead.begun.child.try_wait() {
-            Ok(None) => Some(ahead.begun),
+    fn take(&self, next: &StartOrder) -> Option<Prestarted> {
+        let mut spare = lock(&self.spare).take_if(|spare| spare.is_for(next))?;
+        match spare.prestarted.child.try_wait() {
+            Ok(None) => Some(spare.prestarted),
             Ok(Some(_)) | Err(_) => {
-                self.kit.discard(ahead.begun);
+                self.kit.discard(spare.prestarted);
                 None
             }
         }
@@ -125,13 +129,13 @@ impl Spawner {
 impl Spawner {
     /// Returns the pre-started process.
     pub(crate) fn process_ahead(&self) -> Option<u32> {
-        lock(&self.ahead).as_ref().and_then(|ahead| ahead.begun.child.id())
+        lock(&self.spare).as_ref().and_then(|spare| spare.prestarted.child.id())
     }
 }
 
-impl Ahead {
-    fn is_for(&self, next: &Next) -> bool {
-        self.blank == next.blank && self.runtime == next.runtime.id()
+impl Spare {
+    fn is_for(&self, next: &StartOrder) -> bool {
+        self.start_spec == next.start_spec && self.runtime == next.runtime.id()
     }
 }
 
@@ -149,47 +153,47 @@ impl Keeper {
                 (Err(_), _) => break,
             }
         }
-        if let Some(unused) = lock(&self.ahead).take() {
-            self.kit.discard(unused.begun);
+        if let Some(unused) = lock(&self.spare).take() {
+            self.kit.discard(unused.prestarted);
         }
     }
 
     /// Returns what is probably started next.
-    fn carry_out(&mut self, job: Job) -> Option<Next> {
+    fn carry_out(&mut self, job: Job) -> Option<StartOrder> {
         match job {
-            Job::Begin { next, begun } => {
-                let made = self.kit.begin(&next.blank, &next.runtime);
-                if let Err(unsent) = begun.send(made)
+            Job::Begin { next, prestarted } => {
+                let made = self.kit.begin(&next.start_spec, &next.runtime);
+                if let Err(unsent) = prestarted.send(made)
                     && let Ok(unused) = unsent.0
                 {
                     self.kit.discard(unused);
                 }
                 // Arguments that change between starts may be a user's words.
-                let is_again = self.last.as_ref() == Some(&next.blank);
-                self.last = Some(next.blank.clone());
+                let is_again = self.last.as_ref() == Some(&next.start_spec);
+                self.last = Some(next.start_spec.clone());
                 is_again.then_some(next)
             }
             Job::Taken(next) => Some(next),
         }
     }
 
-    fn begin_ahead(&self, next: Next) {
-        if lock(&self.ahead).as_ref().is_some_and(|ahead| ahead.is_for(&next)) {
+    fn begin_ahead(&self, next: StartOrder) {
+        if lock(&self.spare).as_ref().is_some_and(|spare| spare.is_for(&next)) {
             return;
         }
-        let begun = match self.kit.begin(&next.blank, &next.runtime) {
-            Ok(begun) => begun,
+        let prestarted = match self.kit.begin(&next.start_spec, &next.runtime) {
+            Ok(prestarted) => prestarted,
             // The next start tries again, and reports the error if that fails too.
             Err(error) => return tracing::debug!(%error, "cannot pre-start the next sandbox"),
         };
-        let ahead = Ahead { blank: next.blank, runtime: next.runtime.id(), begun };
-        if let Some(unused) = lock(&self.ahead).replace(Box::new(ahead)) {
-            self.kit.discard(unused.begun);
+        let spare = Spare { start_spec: next.start_spec, runtime: next.runtime.id(), prestarted };
+        if let Some(unused) = lock(&self.spare).replace(Box::new(spare)) {
+            self.kit.discard(unused.prestarted);
         }
     }
 }
 
-fn lock(ahead: &Mutex<Option<Box<Ahead>>>) -> MutexGuard<'_, Option<Box<Ahead>>> {
+fn lock(spare: &Mutex<Option<Box<Spare>>>) -> MutexGuard<'_, Option<Box<Spare>>> {
     // Nothing panics while it is held.
-    ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    spare.lock().unwrap_or_else(PoisonError::into_inner)
 }

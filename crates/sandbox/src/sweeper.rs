@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) enum Remains {
     /// That of a bubblewrap sandbox.
-    Bubblewrap(Swept),
+    Bubblewrap(BubblewrapRemains),
     /// A container.
     Docker {
         /// Its name.
@@ -33,7 +33,7 @@ pub(crate) enum Remains {
 
 /// What a bubblewrap sandbox has outside of itself.
 #[derive(Debug)]
-pub(crate) struct Swept {
+pub(crate) struct BubblewrapRemains {
     /// Its first process; everything in the sandbox ends with it.
     pub(crate) first: Option<OwnedFd>,
     pub(crate) groups: Vec<PathBuf>,
@@ -42,7 +42,7 @@ pub(crate) struct Swept {
 
 #[derive(Debug)]
 struct Job {
-    swept: Swept,
+    swept: BubblewrapRemains,
     done: Option<oneshot::Sender<()>>,
 }
 
@@ -69,7 +69,7 @@ impl Sweeper {
     }
 
     /// Ends a sandbox, removes its remains, and signals `done`.
-    pub(crate) fn sweep(&self, swept: Swept, done: Option<oneshot::Sender<()>>) {
+    pub(crate) fn sweep(&self, swept: BubblewrapRemains, done: Option<oneshot::Sender<()>>) {
         if let Err(unsent) = self.0.send(Job { swept, done })
             && let Err(error) = sweep(&unsent.0.swept)
         {
@@ -78,7 +78,7 @@ impl Sweeper {
     }
 }
 
-fn sweep(swept: &Swept) -> io::Result<()> {
+fn sweep(swept: &BubblewrapRemains) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     if let Some(first) = &swept.first {
         // A process that has ended is fine.

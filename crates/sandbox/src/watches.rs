@@ -45,10 +45,10 @@ pub(crate) struct Guard {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Boxes(Arc<Mutex<HashMap<Arc<str>, Guarded>>>);
+struct Boxes(Arc<Mutex<HashMap<Arc<str>, GuardedSandbox>>>);
 
 #[derive(Debug)]
-struct Guarded {
+struct GuardedSandbox {
     first: Pid,
     held: OwnedFd,
     why: Reason,
@@ -67,7 +67,7 @@ pub(crate) enum Kind {
 
 /// What one sandbox has.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Held {
+struct WatchCount {
     n_watches: u64,
     /// Processes that cannot be inspected.
     n_closed: u64,
@@ -101,7 +101,7 @@ impl Guard {
     /// Watches over a sandbox, given its first process, until it is forgotten.
     pub(crate) fn add(&self, name: Arc<str>, first: Pid, held: OwnedFd) -> Reason {
         let why = Reason::default();
-        let guarded = Guarded { first, held, why: Arc::clone(&why) };
+        let guarded = GuardedSandbox { first, held, why: Arc::clone(&why) };
         self.boxes.lock().insert(name, guarded);
         why
     }
@@ -121,7 +121,7 @@ impl Drop for Guard {
 }
 
 impl Boxes {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Guarded>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, GuardedSandbox>> {
         // Nothing panics while it is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,7 +144,7 @@ impl Boxes {
             self.lock().iter().map(|(name, guarded)| (Arc::clone(name), guarded.first)).collect();
         let parents = parents();
         // More than half is certainly the most, and there may be millions to count.
-        let held = |first: Pid| Held::of(kind, &members(first, &parents), limit / 2);
+        let held = |first: Pid| WatchCount::of(kind, &members(first, &parents), limit / 2);
         let counted: Vec<_> = firsts.into_iter().map(|(name, first)| (name, held(first))).collect();
         let Some((name, held)) = greediest(counted, limit) else {
             return tracing::warn!(?kind, limit, "a kernel limit is used up, but not by a sandbox");
@@ -177,14 +177,14 @@ impl Boxes {
 
 /// Returns the sandbox that has the most, if that is a significant fraction. If the visible watches
 /// do not explain it, a sandbox whose processes cannot be inspected is to blame.
-fn greediest(counted: Vec<(Arc<str>, Held)>, limit: u64) -> Option<(Arc<str>, Held)> {
-    let is_worth = |(_, held): &&(Arc<str>, Held)| held.n_watches >= limit / PART_MIN;
+fn greediest(counted: Vec<(Arc<str>, WatchCount)>, limit: u64) -> Option<(Arc<str>, WatchCount)> {
+    let is_worth = |(_, held): &&(Arc<str>, WatchCount)| held.n_watches >= limit / PART_MIN;
     let explains = counted.iter().any(|counted| is_worth(&counted));
-    let greed = |held: &Held| if explains { held.n_watches } else { held.n_closed };
+    let greed = |held: &WatchCount| if explains { held.n_watches } else { held.n_closed };
     counted.into_iter().filter(|(_, held)| greed(held) > 0).max_by_key(|(_, held)| greed(held))
 }
 
-impl Held {
+impl WatchCount {
     /// Counts what these processes have, up to `enough`.
     fn of(kind: Kind, members: &[Pid], enough: u64) -> Self {
         let mut held = Self::default();
@@ -332,8 +332,8 @@ fn members(first: Pid, parents: &HashMap<i32, i32>) -> Vec<Pid> {
 mod tests {
     use super::*;
 
-    fn held(name: &str, n_watches: u64, n_closed: u64) -> (Arc<str>, Held) {
-        (name.into(), Held { n_watches, n_closed })
+    fn held(name: &str, n_watches: u64, n_closed: u64) -> (Arc<str>, WatchCount) {
+        (name.into(), WatchCount { n_watches, n_closed })
     }
 
     /// Rule: the sandbox with the most is ended. One with next to nothing is not, even if no other
@@ -354,17 +354,17 @@ mod tests {
         let polls = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let files: Vec<_> = (0..7).map(|_| eventfd(0, EventfdFlags::CLOEXEC).unwrap()).collect();
         let own = [rustix::process::getpid()];
-        let before = Held::of(Kind::Polled, &own, u64::MAX);
+        let before = WatchCount::of(Kind::Polled, &own, u64::MAX);
         for file in &files {
             let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
             epoll::add(&polls, file, data, flags).unwrap();
         }
-        let after = Held::of(Kind::Polled, &own, u64::MAX);
+        let after = WatchCount::of(Kind::Polled, &own, u64::MAX);
         assert_eq!((after.n_watches, after.n_closed), (before.n_watches + 7, 0));
-        let watchers = Held::of(Kind::Watchers, &own, u64::MAX).n_watches;
+        let watchers = WatchCount::of(Kind::Watchers, &own, u64::MAX).n_watches;
         let watcher = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
         inotify::add_watch(&watcher, "/", inotify::WatchFlags::DELETE_SELF).unwrap();
-        assert_eq!(Held::of(Kind::Watchers, &own, u64::MAX).n_watches, watchers + 1);
-        assert!(Held::of(Kind::Watched, &own, u64::MAX).n_watches > 0);
+        assert_eq!(WatchCount::of(Kind::Watchers, &own, u64::MAX).n_watches, watchers + 1);
+        assert!(WatchCount::of(Kind::Watched, &own, u64::MAX).n_watches > 0);
     }
 }

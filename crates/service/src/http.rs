@@ -14,10 +14,10 @@ mod listener;
 mod refusal;
 mod tls;
 
-pub use body::{Impatient, Stalled};
+pub use body::{StalledBody, TimedBody};
 pub use config::{
-    BindError, DEFAULT_LISTEN, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS, HttpConfig,
-    LargerBodies, Patience, check_reach,
+    BindError, BodyLimit, DEFAULT_LISTEN, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS,
+    HttpConfig, Timeouts, check_reach,
 };
 pub use listener::{HttpListener, Stop};
 pub use tls::{Tls, TlsError};

@@ -34,4 +34,4 @@ pub use http::{BindError, HttpConfig, HttpListener, Stop, Tls, TlsError};
 pub use open_files::OpenFiles;
 pub use session_socket::{Place, SessionSocket, SessionSockets, SocketHandler, SocketScope};
 pub use shutdown::{Graces, Layer, Phase, Shutdown, StageReport};
-pub use stage::{Panics, Spawner, Stage, StageClosed, Stopped, TaskPanic};
+pub use stage::{Panics, Spawner, Stage, StageClosed, StageEnd, TaskPanic};

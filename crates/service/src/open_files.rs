@@ -74,9 +74,9 @@ impl OpenFiles {
 /// A spare descriptor, given up when none is left, so that the next connection can be accepted and
 /// answered.
 #[derive(Debug, Default)]
-pub(crate) struct Spare(Option<File>);
+pub(crate) struct SpareDescriptor(Option<File>);
 
-impl Spare {
+impl SpareDescriptor {
     pub(crate) fn new() -> Self {
         let mut spare = Self(None);
         spare.take();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::{Panics, Stage, Stopped};
+use crate::stage::{Panics, Stage, StageEnd};
 
 /// The layers of the daemon, outermost first. They stop in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +55,7 @@ pub struct StageReport {
     /// The layer.
     pub layer: Layer,
     /// Whether its tasks ended on their own.
-    pub stopped: Stopped,
+    pub stopped: StageEnd,
     /// What panicked in it while it ran.
     pub panics: Panics,
 }
@@ -158,7 +158,7 @@ impl Shutdown {
             enter(&phase, Phase::Stopping(layer));
             let panics = stage.panics();
             let stopped = stage.shutdown(graces.of(layer)).await;
-            if let Stopped::Forced { n_aborted, names } = &stopped {
+            if let StageEnd::Forced { n_aborted, names } = &stopped {
                 tracing::warn!(stage = layer.name(), n_aborted, ?names, "tasks had to be aborted");
             }
             let panics = panics.borrow().clone();
@@ -182,14 +182,14 @@ mod tests {
     use tokio::sync::{mpsc, oneshot};
 
     use super::{Graces, Layer, Phase, Shutdown};
-    use crate::Stopped;
+    use crate::StageEnd;
 
-    type Ask = oneshot::Sender<&'static str>;
+    type StatusRequest = oneshot::Sender<&'static str>;
 
     #[tokio::test(start_paused = true)]
     async fn an_edge_may_still_call_the_core_while_it_drains() {
         let shutdown = Shutdown::new(Graces::default());
-        let (calls, mut inbox) = mpsc::channel::<Ask>(1);
+        let (calls, mut inbox) = mpsc::channel::<StatusRequest>(1);
         let core_stop = shutdown.token(Layer::Broker);
         let core = async move {
             loop {
@@ -214,7 +214,7 @@ mod tests {
 
         let reports = shutdown.run().await;
         assert_eq!(answer.await.unwrap(), "answered");
-        assert!(reports.iter().all(|report| report.stopped == Stopped::Clean), "{reports:?}");
+        assert!(reports.iter().all(|report| report.stopped == StageEnd::Clean), "{reports:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -236,9 +236,9 @@ mod tests {
         let reports = shutdown.run().await;
         assert_eq!(*order.lock().unwrap(), Layer::ALL);
         assert_eq!(*phase.borrow_and_update(), Phase::Stopped);
-        let forced = Stopped::Forced { n_aborted: 1, names: vec!["endless".to_owned()] };
+        let forced = StageEnd::Forced { n_aborted: 1, names: vec!["endless".to_owned()] };
         for report in reports {
-            let expected = if report.layer == Layer::Jobs { &forced } else { &Stopped::Clean };
+            let expected = if report.layer == Layer::Jobs { &forced } else { &StageEnd::Clean };
             assert_eq!(&report.stopped, expected);
         }
     }

@@ -35,7 +35,7 @@ pub struct Spawner {
 
 /// How a stage ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stopped {
+pub enum StageEnd {
     /// Every task ended on its own within the grace period.
     Clean,
     /// Some did not, and were aborted.
@@ -88,17 +88,17 @@ struct Inner {
 struct Table {
     closed: bool,
     next_key: u64,
-    running: BTreeMap<u64, Running>,
+    running: BTreeMap<u64, RunningTask>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningTask {
     name: String,
     abort: AbortHandle,
 }
 
 /// Removes its task from the table when the task ends, however it ends.
-struct Leave {
+struct TaskGuard {
     inner: Arc<Inner>,
     key: u64,
 }
@@ -163,7 +163,7 @@ impl Stage {
     ///
     /// # Cancel safety
     /// Dropping the future aborts every task of the stage.
-    pub async fn shutdown(self, grace: Duration) -> Stopped {
+    pub async fn shutdown(self, grace: Duration) -> StageEnd {
         let inner = &self.inner;
         inner.token.cancel();
         inner.tracker.close();
@@ -176,15 +176,15 @@ impl Stage {
             }
         };
         if clean {
-            return Stopped::Clean;
+            return StageEnd::Clean;
         }
         let names = inner.abort_all();
         if timeout(ABORT_WAIT, inner.tracker.wait()).await.is_err() {
             tracing::error!(stage = inner.name, tasks = ?inner.running(), "tasks ignore their abort");
         }
         match names.len() {
-            0 => Stopped::Clean,
-            n_aborted => Stopped::Forced { n_aborted, names },
+            0 => StageEnd::Clean,
+            n_aborted => StageEnd::Forced { n_aborted, names },
         }
     }
 }
@@ -221,14 +221,14 @@ impl Inner {
         F: Future<Output = ()> + Send + 'static,
     {
         // Held until the task is in the table: a task that ends immediately waits for it in
-        // `Leave`.
+        // `TaskGuard`.
         let mut table = this.table();
         if table.closed {
             return Err(StageClosed { stage: this.name, task: name });
         }
         let key = table.next_key;
         table.next_key += 1;
-        let leave = Leave { inner: Arc::clone(this), key };
+        let leave = TaskGuard { inner: Arc::clone(this), key };
         let task_name = name.clone();
         let task = async move {
             let leave = leave;
@@ -241,7 +241,7 @@ impl Inner {
             }
         };
         let abort = this.tracker.spawn(task).abort_handle();
-        table.running.insert(key, Running { name, abort });
+        table.running.insert(key, RunningTask { name, abort });
         Ok(())
     }
 
@@ -293,7 +293,7 @@ impl Table {
     }
 }
 
-impl Drop for Leave {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.inner.table().running.remove(&self.key);
     }
@@ -313,7 +313,7 @@ mod tests {
     use std::future::pending;
     use std::time::Duration;
 
-    use super::{Stage, Stopped};
+    use super::{Stage, StageEnd};
 
     const GRACE: Duration = Duration::from_secs(5);
 
@@ -325,7 +325,7 @@ mod tests {
             stage.spawn(name, async move { token.cancelled().await }).unwrap();
         }
         assert_eq!(stage.running(), ["a", "b"]);
-        assert_eq!(stage.shutdown(GRACE).await, Stopped::Clean);
+        assert_eq!(stage.shutdown(GRACE).await, StageEnd::Clean);
     }
 
     #[tokio::test(start_paused = true)]
@@ -335,7 +335,7 @@ mod tests {
         stage.spawn("polite", async move { token.cancelled().await }).unwrap();
         stage.spawn("stuck", pending()).unwrap();
         let stopped = stage.shutdown(GRACE).await;
-        assert_eq!(stopped, Stopped::Forced { n_aborted: 1, names: vec!["stuck".to_owned()] });
+        assert_eq!(stopped, StageEnd::Forced { n_aborted: 1, names: vec!["stuck".to_owned()] });
     }
 
     #[tokio::test(start_paused = true)]
@@ -343,7 +343,7 @@ mod tests {
         let stage = Stage::new("test");
         let token = stage.token();
         stage.spawn("polite", async move { token.cancelled().await }).unwrap();
-        assert_eq!(stage.shutdown(Duration::MAX).await, Stopped::Clean);
+        assert_eq!(stage.shutdown(Duration::MAX).await, StageEnd::Clean);
     }
 
     #[tokio::test]
@@ -357,14 +357,14 @@ mod tests {
         let first = seen.first.unwrap();
         assert_eq!((first.task.as_str(), first.message.as_str()), ("rash", "at once"));
         assert_eq!(stage.running(), ["steady"]);
-        assert_eq!(stage.shutdown(GRACE).await, Stopped::Clean);
+        assert_eq!(stage.shutdown(GRACE).await, StageEnd::Clean);
     }
 
     #[tokio::test]
     async fn a_stopped_stage_refuses_tasks_by_name() {
         let stage = Stage::new("edges");
         let spawner = stage.spawner();
-        assert_eq!(stage.shutdown(GRACE).await, Stopped::Clean);
+        assert_eq!(stage.shutdown(GRACE).await, StageEnd::Clean);
         let refused = spawner.spawn("late", pending()).unwrap_err();
         assert_eq!(refused.to_string(), "cannot start task `late`: stage `edges` has stopped");
     }
@@ -380,7 +380,7 @@ mod tests {
                 spawner.spawn("child", async { sender.send(()).unwrap() }).unwrap();
             })
             .unwrap();
-        assert_eq!(stage.shutdown(GRACE).await, Stopped::Clean);
+        assert_eq!(stage.shutdown(GRACE).await, StageEnd::Clean);
         receiver.await.unwrap();
     }
 

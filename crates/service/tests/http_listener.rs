@@ -14,11 +14,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use support::{Running, get_with, hello, read_all};
+use support::{RunningListener, get_with, hello, read_all};
 
 #[tokio::test]
 async fn loopback_is_served_and_strangers_are_refused_before_any_route() {
-    let running = Running::start(HttpConfig::default(), hello()).await;
+    let running = RunningListener::start(HttpConfig::default(), hello()).await;
     let served = running.send(&get_with("Host: localhost:1\r\n")).await;
     assert!(served.starts_with("HTTP/1.1 200") && served.ends_with("hello"), "{served}");
     let misdirected = running.send(&get_with("Host: evil.example\r\n")).await;
@@ -36,7 +36,7 @@ async fn loopback_is_served_and_strangers_are_refused_before_any_route() {
 async fn a_body_over_the_limit_is_413_announced_or_not() {
     let router = Router::new().route("/", post(async |body: Bytes| body.len().to_string()));
     let config = HttpConfig { max_body_bytes: 4, ..HttpConfig::default() };
-    let running = Running::start(config, router).await;
+    let running = RunningListener::start(config, router).await;
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
     let fits = format!("{head}Content-Length: 4\r\n\r\nabcd");
     assert!(running.send(&fits).await.ends_with("\r\n4"));
@@ -51,7 +51,7 @@ async fn a_body_over_the_limit_is_413_announced_or_not() {
 #[tokio::test]
 async fn a_connection_beyond_the_limit_is_told_so() {
     let config = HttpConfig { max_connections: 1, ..HttpConfig::default() };
-    let running = Running::start(config, hello()).await;
+    let running = RunningListener::start(config, hello()).await;
     let mut first = TcpStream::connect(running.addr).await.unwrap();
     let keep_alive = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     first.write_all(keep_alive).await.unwrap();
@@ -75,7 +75,7 @@ async fn a_request_in_flight_is_answered_while_the_listener_drains() {
         }
     };
     let mut running =
-        Running::start(HttpConfig::default(), Router::new().route("/", get(handler))).await;
+        RunningListener::start(HttpConfig::default(), Router::new().route("/", get(handler))).await;
     let mut stream = TcpStream::connect(running.addr).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     entered.notified().await;
@@ -89,7 +89,7 @@ async fn a_request_in_flight_is_answered_while_the_listener_drains() {
 
 #[tokio::test]
 async fn an_open_connection_still_works_after_accepting_stopped() {
-    let running = Running::start(HttpConfig::default(), hello()).await;
+    let running = RunningListener::start(HttpConfig::default(), hello()).await;
     let mut stream = TcpStream::connect(running.addr).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     stream.read_exact(&mut [0; 12]).await.unwrap();
@@ -108,7 +108,8 @@ async fn a_handler_that_panics_takes_only_its_own_connection() {
     async fn rash() -> &'static str {
         panic!("in a handler")
     }
-    let running = Running::start(HttpConfig::default(), hello().route("/rash", get(rash))).await;
+    let running =
+        RunningListener::start(HttpConfig::default(), hello().route("/rash", get(rash))).await;
     let broken = running.send("GET /rash HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(broken, "");
     assert!(running.send(&get_with("Host: localhost\r\n")).await.ends_with("hello"));
@@ -117,7 +118,7 @@ async fn a_handler_that_panics_takes_only_its_own_connection() {
 
 #[tokio::test]
 async fn an_address_in_use_is_named() {
-    let running = Running::start(HttpConfig::default(), hello()).await;
+    let running = RunningListener::start(HttpConfig::default(), hello()).await;
     let config = HttpConfig { listen: running.addr, ..HttpConfig::default() };
     let error = HttpListener::bind(config).await.unwrap_err();
     assert!(matches!(error, BindError::Listen { .. }));

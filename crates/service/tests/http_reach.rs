@@ -14,7 +14,7 @@ use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::routing::post;
 use rcgen::CertifiedKey;
-use ringback_service::http::{LargerBodies, Patience};
+use ringback_service::http::{BodyLimit, Timeouts};
 use ringback_service::{HttpConfig, Tls, TlsError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use support::{Running, get_with, hello};
+use support::{RunningListener, get_with, hello};
 
 fn with_origin() -> HttpConfig {
     HttpConfig { origins: vec!["https://app.example".to_owned()], ..HttpConfig::default() }
@@ -48,7 +48,7 @@ fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
 /// Rule: a page of a listed origin may send what the routes need, and read what they answer.
 #[tokio::test]
 async fn a_preflight_of_a_listed_origin_is_answered_for_every_header_in_use() {
-    let running = Running::start(with_origin(), hello()).await;
+    let running = RunningListener::start(with_origin(), hello()).await;
     let answer = running.send(&preflight("https://app.example")).await;
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     assert_eq!(header(&answer, "access-control-allow-origin"), Some("https://app.example"));
@@ -65,7 +65,7 @@ async fn a_preflight_of_a_listed_origin_is_answered_for_every_header_in_use() {
 
 #[tokio::test]
 async fn an_answer_may_be_read_by_the_page_that_asked_and_by_no_other() {
-    let running = Running::start(with_origin(), hello()).await;
+    let running = RunningListener::start(with_origin(), hello()).await;
     let from = |origin: &str| get_with(&format!("Host: localhost\r\nOrigin: {origin}\r\n"));
     for origin in ["https://app.example", "http://localhost:3000"] {
         let answer = running.send(&from(origin)).await;
@@ -86,7 +86,7 @@ async fn an_answer_may_be_read_by_the_page_that_asked_and_by_no_other() {
 #[tokio::test]
 async fn an_answer_of_the_listener_itself_may_be_read_by_the_page_too() {
     let config = HttpConfig { max_body_bytes: 4, ..with_origin() };
-    let running = Running::start(config, hello()).await;
+    let running = RunningListener::start(config, hello()).await;
     let request = "POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example\r\n\
                    Content-Length: 5\r\n\r\nabcde";
     let answer = running.send(request).await;
@@ -99,9 +99,9 @@ async fn an_answer_of_the_listener_itself_may_be_read_by_the_page_too() {
 async fn a_path_that_streams_takes_more_than_the_others() {
     let size = async |body: Bytes| body.len().to_string();
     let router = Router::new().route("/", post(size)).route("/blobs/{id}", post(size));
-    let larger_bodies = vec![LargerBodies { path: "/blobs", max_bytes: 8 }];
+    let larger_bodies = vec![BodyLimit { path: "/blobs", max_bytes: 8 }];
     let config = HttpConfig { max_body_bytes: 4, larger_bodies, ..HttpConfig::default() };
-    let running = Running::start(config, router).await;
+    let running = RunningListener::start(config, router).await;
     let chunked = |path: &str, body: &str| {
         format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
@@ -119,13 +119,14 @@ async fn a_path_that_streams_takes_more_than_the_others() {
 #[tokio::test]
 async fn a_head_or_a_body_that_never_ends_is_cut_off() {
     let short = Duration::from_millis(50);
-    let patience = Patience { head: short, body: short, ..Patience::default() };
+    let patience = Timeouts { head: short, body: short, ..Timeouts::default() };
     let read = async |body: Result<Bytes, _>| match body {
         Ok(_) => StatusCode::OK,
         Err(_) => StatusCode::REQUEST_TIMEOUT,
     };
     let router = Router::new().route("/", post(read));
-    let running = Running::start(HttpConfig { patience, ..HttpConfig::default() }, router).await;
+    let running =
+        RunningListener::start(HttpConfig { patience, ..HttpConfig::default() }, router).await;
     let head = running.send("POST / HTTP/1.1\r\nHost: loc").await;
     assert!(head.is_empty() || head.starts_with("HTTP/1.1 408"), "{head}");
     let body = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc";
@@ -156,7 +157,7 @@ async fn tls_serves_those_who_speak_it_and_drops_those_who_do_not() {
     let dir = tempfile::tempdir().unwrap();
     let (tls, connector) = certificate(dir.path());
     let config = HttpConfig { tls: Some(tls), ..HttpConfig::default() };
-    let running = Running::start(config, hello()).await;
+    let running = RunningListener::start(config, hello()).await;
     let stream = TcpStream::connect(running.addr).await.unwrap();
     let mut stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
     stream.write_all(get_with("Host: localhost\r\n").as_bytes()).await.unwrap();

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use ringback_broker::UnderWay;
+use ringback_broker::TableSizes;
 use ringback_proto::{Certainty, ErrorKind};
 
 use crate::Violation;
 
 /// The number of an agent's call, which is also its input.
-pub type Ask = u64;
+pub type CallInput = u64;
 
 /// An outcome may be this late: a commit, and a turn of the timer.
 const SLACK_MS: u64 = 1000;
@@ -19,18 +19,18 @@ const SLACK_MS: u64 = 1000;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Crowd {
     /// In order, each with its time.
-    pub entries: Vec<(u64, Seen)>,
+    pub entries: Vec<(u64, CrowdEvent)>,
     /// The broker's tables after every party had left.
-    pub under_way: UnderWay,
+    pub under_way: TableSizes,
 }
 
 /// One event of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum CrowdEvent {
     /// An agent calls.
     Asked {
         /// The call.
-        ask: Ask,
+        ask: CallInput,
         /// The place of its session.
         place: usize,
         /// Its time limit.
@@ -39,14 +39,14 @@ pub enum Seen {
     /// A caller has the call.
     Took {
         /// The call.
-        ask: Ask,
+        ask: CallInput,
         /// The place of the caller's session.
         place: usize,
     },
     /// A caller answers.
     Answered {
         /// The call.
-        ask: Ask,
+        ask: CallInput,
         /// The value; `None` for a failure of the tool.
         value: Option<u64>,
         /// Whether the answer was accepted.
@@ -55,11 +55,11 @@ pub enum Seen {
         is_own: bool,
     },
     /// The agent cancels the call.
-    Cancelled(Ask),
+    Cancelled(CallInput),
     /// The agent leaves without waiting.
-    Left(Ask),
+    Left(CallInput),
     /// The agent gets the outcome.
-    Told(Ask, Outcome),
+    Told(CallInput, Outcome),
     /// A session ends, and another takes its place.
     Ended {
         /// Its place.
@@ -78,7 +78,7 @@ pub enum Outcome {
 
 impl Crowd {
     /// Returns the number of entries of a kind.
-    pub fn count(&self, is_kind: impl Fn(&Seen) -> bool) -> usize {
+    pub fn count(&self, is_kind: impl Fn(&CrowdEvent) -> bool) -> usize {
         self.entries.iter().filter(|(_, seen)| is_kind(seen)).count()
     }
 }
@@ -100,16 +100,16 @@ struct Story {
 /// Returns every broken promise, in the order it shows.
 #[must_use]
 pub fn check(crowd: &Crowd) -> Vec<Violation> {
-    let mut stories: BTreeMap<Ask, Story> = BTreeMap::new();
+    let mut stories: BTreeMap<CallInput, Story> = BTreeMap::new();
     let mut violations = Vec::new();
     for (entry, (at, seen)) in crowd.entries.iter().enumerate() {
         let mut broken = |rule, seen: String| violations.push(Violation { rule, entry, seen });
         match *seen {
-            Seen::Asked { ask, place, within_ms } => {
+            CrowdEvent::Asked { ask, place, within_ms } => {
                 let story = Story { asked_at: *at, within_ms, place, ..Story::default() };
                 stories.insert(ask, story);
             }
-            Seen::Took { ask, place } => {
+            CrowdEvent::Took { ask, place } => {
                 let story = stories.entry(ask).or_default();
                 if story.place != place {
                     broken("a call reaches its own caller alone", format!("{ask} was at {place}"));
@@ -119,7 +119,7 @@ pub fn check(crowd: &Crowd) -> Vec<Violation> {
                 }
                 story.is_taken = true;
             }
-            Seen::Answered { ask, value, taken, is_own } => {
+            CrowdEvent::Answered { ask, value, taken, is_own } => {
                 let story = stories.entry(ask).or_default();
                 if taken && (!is_own || story.answer.is_some() || story.outcome.is_some()) {
                     let seen = format!("{ask}: own {is_own}, {:?}", story.outcome);
@@ -129,9 +129,9 @@ pub fn check(crowd: &Crowd) -> Vec<Violation> {
                     story.answer = Some(value);
                 }
             }
-            Seen::Cancelled(ask) => stories.entry(ask).or_default().is_cancelled = true,
-            Seen::Left(ask) => stories.entry(ask).or_default().has_left = true,
-            Seen::Told(ask, outcome) => {
+            CrowdEvent::Cancelled(ask) => stories.entry(ask).or_default().is_cancelled = true,
+            CrowdEvent::Left(ask) => stories.entry(ask).or_default().has_left = true,
+            CrowdEvent::Told(ask, outcome) => {
                 let story = stories.entry(ask).or_default();
                 if let Some(first) = story.outcome.replace(outcome) {
                     broken("one outcome", format!("{ask}: {first:?}, then {outcome:?}"));
@@ -142,7 +142,7 @@ pub fn check(crowd: &Crowd) -> Vec<Violation> {
                     broken("an outcome in time", format!("{ask} at {at}: {story:?}"));
                 }
             }
-            Seen::Ended { .. } => {}
+            CrowdEvent::Ended { .. } => {}
         }
     }
     let entry = crowd.entries.len();
@@ -152,7 +152,7 @@ pub fn check(crowd: &Crowd) -> Vec<Violation> {
             violations.push(Violation { rule: "one outcome", entry, seen });
         }
     }
-    if crowd.under_way != UnderWay::default() {
+    if crowd.under_way != TableSizes::default() {
         let seen = format!("{:?}", crowd.under_way);
         violations.push(Violation { rule: "tables are empty in the end", entry, seen });
     }
@@ -181,25 +181,25 @@ fn untrue(story: &Story, outcome: Outcome) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    const ASKED: Seen = Seen::Asked { ask: 1, place: 0, within_ms: 100 };
-    const TOOK: Seen = Seen::Took { ask: 1, place: 0 };
+    const ASKED: CrowdEvent = CrowdEvent::Asked { ask: 1, place: 0, within_ms: 100 };
+    const TOOK: CrowdEvent = CrowdEvent::Took { ask: 1, place: 0 };
 
-    fn broken(entries: &[(u64, Seen)]) -> Vec<&'static str> {
+    fn broken(entries: &[(u64, CrowdEvent)]) -> Vec<&'static str> {
         let crowd = Crowd { entries: entries.to_vec(), ..Crowd::default() };
         check(&crowd).iter().map(|violation| violation.rule).collect()
     }
 
-    fn failed(kind: ErrorKind, certainty: Certainty) -> Seen {
-        Seen::Told(1, Outcome::Failed(kind, certainty))
+    fn failed(kind: ErrorKind, certainty: Certainty) -> CrowdEvent {
+        CrowdEvent::Told(1, Outcome::Failed(kind, certainty))
     }
 
-    fn answered(taken: bool, is_own: bool) -> Seen {
-        Seen::Answered { ask: 1, value: Some(1), taken, is_own }
+    fn answered(taken: bool, is_own: bool) -> CrowdEvent {
+        CrowdEvent::Answered { ask: 1, value: Some(1), taken, is_own }
     }
 
     #[test]
     fn a_call_that_is_answered_breaks_nothing() {
-        let told = Seen::Told(1, Outcome::Result(1));
+        let told = CrowdEvent::Told(1, Outcome::Result(1));
         assert!(broken(&[(0, ASKED), (1, TOOK), (2, answered(true, true)), (3, told)]).is_empty());
         let gone = failed(ErrorKind::Gone, Certainty::NotStarted);
         assert!(broken(&[(0, ASKED), (1, gone)]).is_empty());
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn every_lie_is_found() {
-        let told = Seen::Told(1, Outcome::Result(1));
+        let told = CrowdEvent::Told(1, Outcome::Result(1));
         assert_eq!(broken(&[(0, ASKED), (1, told.clone())]), ["a true outcome"]);
         let gone = failed(ErrorKind::Gone, Certainty::NotStarted);
         assert_eq!(broken(&[(0, ASKED), (1, TOOK), (2, gone.clone())]), ["a true outcome"]);
@@ -228,12 +228,12 @@ mod tests {
         assert_eq!(broken(&twice), ["one outcome"]);
         let forged = answered(true, false);
         assert_eq!(
-            broken(&[(0, ASKED), (1, TOOK), (2, forged), (3, Seen::Left(1))]),
+            broken(&[(0, ASKED), (1, TOOK), (2, forged), (3, CrowdEvent::Left(1))]),
             ["only the first answer of its own caller counts"]
         );
-        let elsewhere = Seen::Took { ask: 1, place: 7 };
+        let elsewhere = CrowdEvent::Took { ask: 1, place: 7 };
         assert_eq!(
-            broken(&[(0, ASKED), (1, elsewhere), (2, Seen::Left(1))]),
+            broken(&[(0, ASKED), (1, elsewhere), (2, CrowdEvent::Left(1))]),
             ["a call reaches its own caller alone"]
         );
     }

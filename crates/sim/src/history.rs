@@ -2,14 +2,14 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use ringback_broker::UnderWay;
+use ringback_broker::TableSizes;
 use ringback_proto::ids::{JobId, RequestId, TokenId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobState, UnixMs};
 use ringback_proto::{Certainty, ErrorKind};
 
 /// A caller: an index into the callers of the world.
-pub type Who = usize;
+pub type CallerIndex = usize;
 /// The number of a call in its history.
 pub type CallNo = usize;
 /// A number in the body of a single request, which identifies its effects.
@@ -21,7 +21,7 @@ pub struct History {
     /// In order.
     pub entries: Vec<Entry>,
     /// The contents of the disk after the last life.
-    pub truth: Truth,
+    pub truth: FinalState,
 }
 
 /// One entry of the history.
@@ -32,18 +32,18 @@ pub struct Entry {
     /// The life of the daemon, from 0.
     pub life: u32,
     /// The event.
-    pub what: What,
+    pub what: HistoryEvent,
 }
 
 /// Possible events.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum HistoryEvent {
     /// The daemon is up, and its events are recorded from here on.
     Started,
     /// The daemon could not start, because its first commit was refused.
     FailedToStart,
     /// A call.
-    Called(Box<Called>),
+    Called(Box<CallRecord>),
     /// A reply to it.
     Replied(CallNo, Reply),
     /// Its caller cancelled it.
@@ -55,7 +55,7 @@ pub enum What {
     /// A change is durable.
     Durable(Durable),
     /// An event was published.
-    Announced(Announced),
+    Announced(Announcement),
     /// The disk refused a commit.
     DiskFull,
     /// The process died.
@@ -66,11 +66,11 @@ pub enum What {
 
 /// A call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Called {
+pub struct CallRecord {
     /// Its number.
     pub call: CallNo,
     /// The caller.
-    pub who: Who,
+    pub who: CallerIndex,
     /// The operation.
     pub op: Op,
     /// The ID by which a repeat is recognized.
@@ -95,7 +95,7 @@ pub enum Op {
     /// `token_create`; the marker is its name.
     CreateToken(Marker),
     /// `token_revoke` of a caller's token.
-    Revoke(Who),
+    Revoke(CallerIndex),
     /// `job_cancel`.
     Cancel(JobId),
     /// `job_status`.
@@ -284,7 +284,7 @@ pub enum Durable {
 
 /// An event as a subscriber to all events gets it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Announced {
+pub struct Announcement {
     /// Its number among all.
     pub seq: u64,
     /// Its topic.
@@ -296,12 +296,12 @@ pub struct Announced {
     /// Its number among those of this owner and topic.
     pub owner_topic_seq: u64,
     /// Its content.
-    pub news: News,
+    pub news: EventContent,
 }
 
 /// The relevant content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum EventContent {
     /// The state of a job.
     State(JobId, JobState),
     /// A job works.
@@ -312,17 +312,17 @@ pub enum News {
 
 /// The contents of the disk after the last life, read from a reopened store.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Truth {
+pub struct FinalState {
     /// Every job.
     pub jobs: Vec<(JobId, JobState)>,
     /// The markers of artifacts and tokens.
     pub made: Vec<Marker>,
     /// The callers whose tokens are revoked.
-    pub revoked: Vec<Who>,
+    pub revoked: Vec<CallerIndex>,
     /// The callers whose tokens expire, and when.
-    pub expiries: Vec<(Who, UnixMs)>,
+    pub expiries: Vec<(CallerIndex, UnixMs)>,
     /// The broker's tables after all calls were over.
-    pub under_way: UnderWay,
+    pub under_way: TableSizes,
     /// The number of lines in the audit.
     pub n_audit_lines: usize,
 }
@@ -337,37 +337,39 @@ impl History {
     }
 
     /// Returns the number of entries of a kind.
-    pub fn count(&self, is_kind: impl Fn(&What) -> bool) -> usize {
+    pub fn count(&self, is_kind: impl Fn(&HistoryEvent) -> bool) -> usize {
         self.entries.iter().filter(|entry| is_kind(&entry.what)).count()
     }
 
     /// Returns the calls, each with the index of its entry.
-    pub fn calls(&self) -> impl Iterator<Item = (usize, &Entry, &Called)> {
-        self.pick(|what| if let What::Called(called) = what { Some(&**called) } else { None })
+    pub fn calls(&self) -> impl Iterator<Item = (usize, &Entry, &CallRecord)> {
+        self.pick(
+            |what| if let HistoryEvent::Called(called) = what { Some(&**called) } else { None },
+        )
     }
 
     /// Returns the replies, each with the index of its entry.
     pub fn replies(&self) -> impl Iterator<Item = (usize, &Entry, (CallNo, &Reply))> {
-        self.pick(
-            |what| {
-                if let What::Replied(call, reply) = what { Some((*call, reply)) } else { None }
-            },
-        )
+        self.pick(|what| {
+            if let HistoryEvent::Replied(call, reply) = what { Some((*call, reply)) } else { None }
+        })
     }
 
     /// Returns the durable changes, each with the index of its entry.
     pub fn durable(&self) -> impl Iterator<Item = (usize, &Entry, &Durable)> {
-        self.pick(|what| if let What::Durable(durable) = what { Some(durable) } else { None })
+        self.pick(
+            |what| if let HistoryEvent::Durable(durable) = what { Some(durable) } else { None },
+        )
     }
 
     /// Returns the events, each with the index of its entry.
-    pub fn announced(&self) -> impl Iterator<Item = (usize, &Entry, &Announced)> {
-        self.pick(|what| if let What::Announced(event) = what { Some(event) } else { None })
+    pub fn announced(&self) -> impl Iterator<Item = (usize, &Entry, &Announcement)> {
+        self.pick(|what| if let HistoryEvent::Announced(event) = what { Some(event) } else { None })
     }
 
     fn pick<'a, T>(
         &'a self,
-        pick: impl Fn(&'a What) -> Option<T>,
+        pick: impl Fn(&'a HistoryEvent) -> Option<T>,
     ) -> impl Iterator<Item = (usize, &'a Entry, T)> {
         let entries = self.entries.iter().enumerate();
         entries.filter_map(move |(index, entry)| Some((index, entry, pick(&entry.what)?)))

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use ringback_sim::history::What;
+use ringback_sim::history::HistoryEvent;
 use ringback_sim::{Run, run};
 
 /// The usage error of `sysexits.h`.
@@ -15,7 +15,7 @@ const TAIL: usize = 40;
 const USAGE: &str = "Usage: ringback-sim --seed N [--rounds R] [--history FROM]";
 
 /// The command line.
-struct Asked {
+struct Options {
     seed: u64,
     rounds: u64,
     /// Show the history from this entry on.
@@ -24,7 +24,7 @@ struct Asked {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some(Asked { seed, rounds, history }) = read(&arguments) else {
+    let Some(Options { seed, rounds, history }) = read(&arguments) else {
         eprintln!("{USAGE}");
         return ExitCode::from(EXIT_USAGE);
     };
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn read(arguments: &[String]) -> Option<Asked> {
+fn read(arguments: &[String]) -> Option<Options> {
     let (mut seed, mut rounds, mut history) = (None, 1, None);
     for pair in arguments.chunks(2) {
         let [name, value] = pair else { return None };
@@ -53,14 +53,14 @@ fn read(arguments: &[String]) -> Option<Asked> {
             _ => return None,
         }
     }
-    Some(Asked { seed: seed?, rounds, history })
+    Some(Options { seed: seed?, rounds, history })
 }
 
 fn summary(run: &Run) -> String {
     let history = &run.history;
     let n_calls = history.calls().count();
-    let n_crashes = history.count(|what| matches!(what, What::Crashed));
-    let n_faults = history.count(|what| matches!(what, What::DiskFull));
+    let n_crashes = history.count(|what| matches!(what, HistoryEvent::Crashed));
+    let n_faults = history.count(|what| matches!(what, HistoryEvent::DiskFull));
     let n_events = history.announced().count();
     let verdict = match run.violations.len() {
         0 => "OK".to_owned(),

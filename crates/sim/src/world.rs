@@ -18,11 +18,11 @@ use ringback_proto::ids::{BlobHash, JobId, RequestId, TokenId};
 use ringback_proto::record::UnixMs;
 use ringback_proto::secret::Secret;
 use ringback_store::audit::{Audit, AuditLimits};
-use ringback_store::{ArtifactFilter, Store, Visible, by_hand};
+use ringback_store::{ArtifactFilter, RowVisibility, Store, manual_writer};
 
-use crate::history::{CallNo, History, Marker, Op, Truth, What, Who};
+use crate::history::{CallNo, CallerIndex, FinalState, History, HistoryEvent, Marker, Op};
 use disk::Faults;
-use life::Ended;
+use life::LifeEnd;
 use ops::marker_of;
 use recorder::Recorder;
 
@@ -42,7 +42,7 @@ struct World {
     recorder: Recorder,
     callers: Vec<Caller>,
     /// Requests with an ID, to be repeated.
-    repeatable: Vec<(Who, RequestId, Op)>,
+    repeatable: Vec<(CallerIndex, RequestId, Op)>,
     markers: std::collections::BTreeSet<Marker>,
     n_calls: CallNo,
     /// Content that was stored for every caller that may have artifacts.
@@ -68,8 +68,8 @@ pub(crate) fn simulate(seed: u64) -> History {
         let faults = if is_last { Faults::none() } else { Faults::draw(&mut world.rng) };
         let ended = world.live(faults, is_last);
         world.recorder.next_life(RESTART_MS);
-        if let Ended::Crashed = ended {
-            by_hand::restore_crashed(&world.dir).expect("the files of a crash can be moved");
+        if let LifeEnd::Crashed = ended {
+            manual_writer::restore_crashed(&world.dir).expect("the files of a crash can be moved");
             world.tear_audit();
         }
     }
@@ -105,13 +105,13 @@ impl World {
     }
 
     /// Reads the contents of the disk from a reopened store.
-    fn truth(&self) -> Truth {
+    fn truth(&self) -> FinalState {
         let store = Store::open(&self.dir).expect("the store opens after every life");
-        let mut truth = Truth { jobs: all_jobs(&store), ..Truth::default() };
+        let mut truth = FinalState { jobs: all_jobs(&store), ..FinalState::default() };
         let mut cursor = None;
         loop {
             let filter = ArtifactFilter::default();
-            let page = store.artifacts(&Visible::All, filter, cursor.as_deref(), PAGE);
+            let page = store.artifacts(&RowVisibility::All, filter, cursor.as_deref(), PAGE);
             let page = page.expect("artifacts can be read");
             truth.made.extend(page.items.iter().filter_map(|found| marker_of(&found.creator)));
             cursor = page.next_cursor;
@@ -133,7 +133,7 @@ impl World {
         truth
     }
 
-    fn note(&self, what: What) {
+    fn note(&self, what: HistoryEvent) {
         self.recorder.note(what);
     }
 }
@@ -142,7 +142,7 @@ fn all_jobs(store: &Store) -> Vec<(JobId, ringback_proto::record::JobState)> {
     let mut jobs = Vec::new();
     let mut cursor = None;
     loop {
-        let page = store.jobs(&Visible::All, None, cursor.as_deref(), PAGE);
+        let page = store.jobs(&RowVisibility::All, None, cursor.as_deref(), PAGE);
         let page = page.expect("jobs can be read");
         jobs.extend(page.items.iter().map(|job| (job.id, job.state)));
         cursor = page.next_cursor;

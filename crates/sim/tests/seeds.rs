@@ -1,8 +1,8 @@
 //! Seeds that are simulated in every test run.
 
 use ringback_proto::ErrorKind;
-use ringback_sim::crowd::{Outcome, Seen};
-use ringback_sim::history::{Reply, What};
+use ringback_sim::crowd::{CrowdEvent, Outcome};
+use ringback_sim::history::{HistoryEvent, Reply};
 use ringback_sim::{run, run_crowd};
 
 /// Rule: one outcome per call, nothing acknowledged lost, no effect after a refusal, repeats never
@@ -14,10 +14,11 @@ fn fifty_seeds_break_no_promise() {
     for seed in 1..=50 {
         let run = run(seed);
         assert_eq!(run.violations, [], "cargo xtask sim --seed {seed}");
-        n_crashes += run.history.count(|what| matches!(what, What::Crashed));
-        n_taken += run.history.count(|what| matches!(what, What::Took(_)));
-        let gone =
-            |what: &What| matches!(what, What::Replied(_, Reply::Failed(ErrorKind::Gone, _)));
+        n_crashes += run.history.count(|what| matches!(what, HistoryEvent::Crashed));
+        n_taken += run.history.count(|what| matches!(what, HistoryEvent::Took(_)));
+        let gone = |what: &HistoryEvent| {
+            matches!(what, HistoryEvent::Replied(_, Reply::Failed(ErrorKind::Gone, _)))
+        };
         n_lost += run.history.count(gone);
     }
     assert!(n_taken > 300, "the simulated parties get too few calls to test anything: {n_taken}");
@@ -39,11 +40,12 @@ fn a_crowd_of_sessions_breaks_no_promise() {
     for seed in 1..=2 {
         let (crowd, violations) = run_crowd(seed, 200);
         assert_eq!(violations, [], "seed {seed}");
-        let n_asked = crowd.count(|seen| matches!(seen, Seen::Asked { .. }));
-        let n_answered = crowd.count(|seen| matches!(seen, Seen::Told(_, Outcome::Result(_))));
-        let n_failed = crowd.count(|seen| matches!(seen, Seen::Told(_, Outcome::Failed(..))));
-        let n_ended = crowd.count(|seen| matches!(seen, Seen::Ended { .. }));
-        let refused = |seen: &Seen| matches!(seen, Seen::Answered { taken: false, .. });
+        let n_asked = crowd.count(|seen| matches!(seen, CrowdEvent::Asked { .. }));
+        let n_answered =
+            crowd.count(|seen| matches!(seen, CrowdEvent::Told(_, Outcome::Result(_))));
+        let n_failed = crowd.count(|seen| matches!(seen, CrowdEvent::Told(_, Outcome::Failed(..))));
+        let n_ended = crowd.count(|seen| matches!(seen, CrowdEvent::Ended { .. }));
+        let refused = |seen: &CrowdEvent| matches!(seen, CrowdEvent::Answered { taken: false, .. });
         let n_refused = crowd.count(refused);
         assert!(n_asked > 1000 && n_answered > 200 && n_failed > 200, "too few calls are made");
         assert!(n_ended > 200 && n_refused > 100, "too little goes wrong: {n_ended} {n_refused}");

@@ -177,7 +177,7 @@ pub enum CommitError {
 /// The queue of the writer is full: try again shortly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the store's queue is full; try again shortly")]
-pub struct Full;
+pub struct QueueFull;
 
 /// Why a read failed.
 #[derive(Debug, thiserror::Error)]

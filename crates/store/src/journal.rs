@@ -82,7 +82,7 @@ impl Default for JournalLimits {
 
 /// The indexes of the kept events of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptRange {
     /// The index of the oldest; the same as `next` when no events are kept.
     pub first: u64,
     /// The index of the next event.
@@ -203,7 +203,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn kept(&self, session: SessionId) -> Result<Option<Kept>, JournalError> {
+    pub fn kept(&self, session: SessionId) -> Result<Option<KeptRange>, JournalError> {
         self.with(session, |file| file.kept())
     }
 

@@ -1,9 +1,9 @@
 //! Persistent state: records in SQLite, and append-only files for the audit log and the events of
 //! sessions.
 //!
-//! Main types: [`Store`] (writes by [`Store::commit`], reads by the methods beside it), [`Visible`]
-//! (which rows a reader may see), [`audit::Audit`], [`journal::Journal`], [`by_hand::Hand`] for
-//! simulations.
+//! Main types: [`Store`] (writes by [`Store::commit`], reads by the methods beside it),
+//! [`RowVisibility`] (which rows a reader may see), [`audit::Audit`], [`journal::Journal`],
+//! [`manual_writer::ManualWriter`] for simulations.
 //!
 //! Invariants:
 //! * One process holds a data directory, by a lock that ends with the process.
@@ -15,11 +15,11 @@
 //! * No wall clock is read: times are part of the records. No other crate names SQLite.
 
 pub mod audit;
-pub mod by_hand;
 mod error;
 mod frames;
 pub mod journal;
 mod lock;
+pub mod manual_writer;
 mod private;
 mod read;
 mod readers;
@@ -29,8 +29,8 @@ mod store;
 mod write;
 mod writer;
 
-pub use error::{CommitError, Full, OpenStoreError, ReadError};
-pub use read::page::{Page, Visible};
+pub use error::{CommitError, OpenStoreError, QueueFull, ReadError};
+pub use read::page::{Page, RowVisibility};
 pub use read::{ArtifactFilter, JobCounts, JobSummary, SessionFilter};
-pub use store::{Done, Limits, Stats, Store};
-pub use write::Applied;
+pub use store::{Completion, Limits, Stats, Store};
+pub use write::WriteOutcome;

@@ -116,19 +116,21 @@ impl Columns for Row<'_> {
     }
 
     fn id<T>(&self, column: &str, make: impl FnOnce([u8; 16]) -> T) -> Result<T> {
-        self.get::<_, Fixed<16>>(column).map(|fixed| make(fixed.0))
+        self.get::<_, FixedBytes<16>>(column).map(|fixed| make(fixed.0))
     }
 
     fn opt_id<T>(&self, column: &str, make: impl FnOnce([u8; 16]) -> T) -> Result<Option<T>> {
-        Ok(self.get::<_, Option<Fixed<16>>>(column)?.map(|fixed| make(fixed.0)))
+        Ok(self.get::<_, Option<FixedBytes<16>>>(column)?.map(|fixed| make(fixed.0)))
     }
 
     fn hash(&self, column: &str) -> Result<BlobHash> {
-        self.get::<_, Fixed<32>>(column).map(|fixed| BlobHash::from_bytes(fixed.0))
+        self.get::<_, FixedBytes<32>>(column).map(|fixed| BlobHash::from_bytes(fixed.0))
     }
 
     fn opt_hash(&self, column: &str) -> Result<Option<BlobHash>> {
-        Ok(self.get::<_, Option<Fixed<32>>>(column)?.map(|fixed| BlobHash::from_bytes(fixed.0)))
+        Ok(self
+            .get::<_, Option<FixedBytes<32>>>(column)?
+            .map(|fixed| BlobHash::from_bytes(fixed.0)))
     }
 
     fn owner(&self) -> Result<PrincipalId> {
@@ -198,9 +200,9 @@ impl Columns for Row<'_> {
     }
 }
 
-struct Fixed<const N: usize>([u8; N]);
+struct FixedBytes<const N: usize>([u8; N]);
 
-impl<const N: usize> FromSql for Fixed<N> {
+impl<const N: usize> FromSql for FixedBytes<N> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let bytes = value.as_blob()?;
         let wrong_size =

@@ -10,18 +10,18 @@ use ringback_proto::ids::JobId;
 use ringback_proto::record::{Record, UnixMs};
 use tokio::sync::{Notify, oneshot};
 
-use crate::by_hand::Hand;
-use crate::error::{CommitError, Full, OpenStoreError};
+use crate::error::{CommitError, OpenStoreError, QueueFull};
 use crate::lock::DataLock;
+use crate::manual_writer::ManualWriter;
 use crate::private;
 use crate::readers::Readers;
 use crate::schema;
-use crate::write::Applied;
+use crate::write::WriteOutcome;
 use crate::writer::{Counters, Message, Writer, refuse};
 
 /// Runs on the writer's thread once a request is durable or refused: it must be short and never
 /// wait.
-pub type Done = Box<dyn FnOnce(Result<Vec<Applied>, CommitError>) + Send>;
+pub type Completion = Box<dyn FnOnce(Result<Vec<WriteOutcome>, CommitError>) + Send>;
 
 /// Limits of the store.
 #[derive(Debug, Clone, Copy)]
@@ -85,16 +85,16 @@ impl Store {
     }
 
     /// Like [`Store::open`], but the writer has no thread: it writes when the hand drives it.
-    pub fn open_by_hand(dir: &Utf8Path) -> Result<(Self, Hand), OpenStoreError> {
+    pub fn open_by_hand(dir: &Utf8Path) -> Result<(Self, ManualWriter), OpenStoreError> {
         let (mut inner, writer) = Inner::open(dir, Limits::default())?;
         let bell = Arc::new(Notify::new());
         inner.bell = Some(Arc::clone(&bell));
-        Ok((Self(Arc::new(inner)), Hand::new(dir, writer, bell)))
+        Ok((Self(Arc::new(inner)), ManualWriter::new(dir, writer, bell)))
     }
 
     /// Writes records, all or none. `done` runs once they are durable or refused, in the order of
     /// the requests. When the queue is full, nothing happens and `done` is dropped.
-    pub fn commit(&self, records: Vec<Record>, done: Done) -> Result<(), Full> {
+    pub fn commit(&self, records: Vec<Record>, done: Completion) -> Result<(), QueueFull> {
         self.send(Message::Commit(records, done))
     }
 
@@ -106,7 +106,7 @@ impl Store {
     pub async fn commit_async(
         &self,
         records: Vec<Record>,
-    ) -> Result<Result<Vec<Applied>, CommitError>, Full> {
+    ) -> Result<Result<Vec<WriteOutcome>, CommitError>, QueueFull> {
         let (sender, receiver) = oneshot::channel();
         self.commit(records, Box::new(move |outcome| drop(sender.send(outcome))))?;
         Ok(receiver.await.unwrap_or(Err(CommitError::Closed)))
@@ -118,7 +118,7 @@ impl Store {
         now: UnixMs,
         limit: usize,
         done: Box<dyn FnOnce(Result<Vec<JobId>, CommitError>) + Send>,
-    ) -> Result<(), Full> {
+    ) -> Result<(), QueueFull> {
         self.send(Message::Purge { now, limit, reply: done })
     }
 
@@ -131,7 +131,7 @@ impl Store {
         &self,
         now: UnixMs,
         limit: usize,
-    ) -> Result<Result<Vec<JobId>, CommitError>, Full> {
+    ) -> Result<Result<Vec<JobId>, CommitError>, QueueFull> {
         let (sender, receiver) = oneshot::channel();
         self.purge_expired(now, limit, Box::new(move |outcome| drop(sender.send(outcome))))?;
         Ok(receiver.await.unwrap_or(Err(CommitError::Closed)))
@@ -163,7 +163,7 @@ impl Store {
         &self.0.readers
     }
 
-    fn send(&self, message: Message) -> Result<(), Full> {
+    fn send(&self, message: Message) -> Result<(), QueueFull> {
         match self.0.inbox.try_send(message) {
             Ok(()) => {
                 if let Some(bell) = &self.0.bell {
@@ -171,7 +171,7 @@ impl Store {
                 }
                 Ok(())
             }
-            Err(TrySendError::Full(_)) => Err(Full),
+            Err(TrySendError::Full(_)) => Err(QueueFull),
             Err(TrySendError::Disconnected(message)) => {
                 refuse(message);
                 Ok(())

@@ -23,7 +23,7 @@ use crate::row::{
 
 /// The store's decision about a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Applied {
+pub enum WriteOutcome {
     /// Nothing: the record was complete.
     Written,
     /// An artifact's index in its variation set, if it is in one.
@@ -122,7 +122,7 @@ pub(crate) fn apply(
     record: &Record,
     live: &mut LiveJobs,
     counts: &mut Counts,
-) -> Result<Applied, ApplyError> {
+) -> Result<WriteOutcome, ApplyError> {
     match record {
         Record::JobCreated(job) => job_created(connection, job, live, counts)?,
         Record::JobStarted { id, at } => job_started(connection, *id, *at, live, counts)?,
@@ -167,7 +167,7 @@ pub(crate) fn apply(
         }
         Record::SessionDeleted { id } => return sessions::session_deleted(connection, *id),
     }
-    Ok(Applied::Written)
+    Ok(WriteOutcome::Written)
 }
 
 /// Drops expired jobs, oldest first, and returns their ids.
@@ -333,7 +333,7 @@ fn job_ended(
 fn artifact_created(
     connection: &Connection,
     artifact: &ArtifactRecord,
-) -> Result<Applied, ApplyError> {
+) -> Result<WriteOutcome, ApplyError> {
     let id = artifact.id;
     if let Some(parent) = artifact.parent_id
         && !artifact_exists(connection, parent.as_bytes())?
@@ -373,7 +373,7 @@ fn artifact_created(
         ]);
     taken(inserted, || format!("artifact {id}"))?;
     list_artifact(connection, artifact, connection.last_insert_rowid())?;
-    Ok(Applied::ArtifactCreated { variation_index })
+    Ok(WriteOutcome::ArtifactCreated { variation_index })
 }
 
 /// Adds an artifact to every list it appears in.
@@ -456,7 +456,7 @@ struct Upload<'a> {
 
 impl Upload<'_> {
     /// The first upload of an owner counts, with its type.
-    fn write(&self, connection: &Connection) -> rusqlite::Result<Applied> {
+    fn write(&self, connection: &Connection) -> rusqlite::Result<WriteOutcome> {
         let (hash, owner) = (self.hash.as_bytes(), owner_bytes(self.owner));
         let project = project_bytes(self.project);
         let n_changed = connection
@@ -470,7 +470,7 @@ impl Upload<'_> {
                 "SELECT mime FROM upload WHERE hash = ?1 AND owner = ?2 AND project = ?3",
             )?
             .query_row(params![hash, owner, project], |row| row.get(0))?;
-        Ok(Applied::BlobUploaded { is_new: n_changed > 0, mime_type })
+        Ok(WriteOutcome::BlobUploaded { is_new: n_changed > 0, mime_type })
     }
 }
 

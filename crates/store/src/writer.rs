@@ -9,10 +9,10 @@ use ringback_proto::ids::JobId;
 use ringback_proto::record::{Record, UnixMs};
 use rusqlite::{Connection, ErrorCode};
 
-use crate::by_hand::Turn;
 use crate::error::{Cause, CommitError};
 use crate::lock::DataLock;
-use crate::write::{self, Applied, ApplyError, Counts, LiveJobs};
+use crate::manual_writer::CommitReport;
+use crate::write::{self, ApplyError, Counts, LiveJobs, WriteOutcome};
 
 /// Requests in one transaction: more would hardly save syncs, but delay the first reply.
 const BATCH_MAX: usize = 256;
@@ -23,7 +23,7 @@ pub(crate) type Reply<T> = Box<dyn FnOnce(Result<T, CommitError>) + Send>;
 /// A request to the writer.
 pub(crate) enum Message {
     /// Write these, all or none.
-    Commit(Vec<Record>, Reply<Vec<Applied>>),
+    Commit(Vec<Record>, Reply<Vec<WriteOutcome>>),
     /// Drop expired jobs.
     Purge { now: UnixMs, limit: usize, reply: Reply<Vec<JobId>> },
     /// Stop after everything before.
@@ -49,10 +49,10 @@ pub(crate) struct Writer {
 }
 
 /// The outcome of a request in a batch.
-type Outcome = Result<Done, CommitError>;
+type Outcome = Result<RequestResult, CommitError>;
 
-enum Done {
-    Applied(Vec<Applied>),
+enum RequestResult {
+    Applied(Vec<WriteOutcome>),
     Purged(Vec<JobId>),
 }
 
@@ -117,7 +117,7 @@ impl Writer {
     }
 
     /// Makes one commit by hand; returns what became durable, after all replies.
-    pub(crate) fn commit_and_reply(&mut self, batch: Vec<Message>) -> Turn {
+    pub(crate) fn commit_and_reply(&mut self, batch: Vec<Message>) -> CommitReport {
         let outcomes = self.outcomes(&batch);
         let turn = durable(&batch, outcomes.as_deref().unwrap_or_default());
         self.reply_all(batch, outcomes);
@@ -125,7 +125,7 @@ impl Writer {
     }
 
     /// Makes one commit by hand without any reply.
-    pub(crate) fn commit_in_silence(&mut self, batch: &[Message]) -> Turn {
+    pub(crate) fn commit_in_silence(&mut self, batch: &[Message]) -> CommitReport {
         durable(batch, self.outcomes(batch).as_deref().unwrap_or_default())
     }
 
@@ -196,11 +196,11 @@ impl Writer {
                             outcome
                         }
                         // Dropped, so rolled back.
-                        Err(Torn::Refused(error)) => {
+                        Err(WriteFailure::Refused(error)) => {
                             live.forget();
                             Err(error)
                         }
-                        Err(Torn::Database(error)) => return Err(error.into()),
+                        Err(WriteFailure::Database(error)) => return Err(error.into()),
                     }
                 }
             });
@@ -227,12 +227,12 @@ impl Writer {
 }
 
 /// Returns what the accepted requests made durable.
-fn durable(batch: &[Message], outcomes: &[Outcome]) -> Turn {
-    let mut turn = Turn::default();
+fn durable(batch: &[Message], outcomes: &[Outcome]) -> CommitReport {
+    let mut turn = CommitReport::default();
     for (message, outcome) in batch.iter().zip(outcomes) {
         match (message, outcome) {
             (Message::Commit(records, _), Ok(_)) => turn.written.push(records.clone()),
-            (Message::Purge { .. }, Ok(Done::Purged(ids))) => turn.purged.extend(ids),
+            (Message::Purge { .. }, Ok(RequestResult::Purged(ids))) => turn.purged.extend(ids),
             (Message::Commit(..) | Message::Purge { .. } | Message::Close, _) => {}
         }
     }
@@ -240,16 +240,16 @@ fn durable(batch: &[Message], outcomes: &[Outcome]) -> Turn {
 }
 
 /// A request that was refused after it had changed something, or a database that failed.
-enum Torn {
+enum WriteFailure {
     Refused(CommitError),
     Database(rusqlite::Error),
 }
 
-impl From<Torn> for BatchError {
-    fn from(torn: Torn) -> Self {
+impl From<WriteFailure> for BatchError {
+    fn from(torn: WriteFailure) -> Self {
         match torn {
-            Torn::Refused(_) => Self::Torn,
-            Torn::Database(error) => Self::Database(error),
+            WriteFailure::Refused(_) => Self::Torn,
+            WriteFailure::Database(error) => Self::Database(error),
         }
     }
 }
@@ -260,7 +260,7 @@ fn request(
     message: &Message,
     live: &mut LiveJobs,
     counts: &mut Counts,
-) -> Result<Outcome, Torn> {
+) -> Result<Outcome, WriteFailure> {
     let mut own_counts = Counts::default();
     let done = match message {
         Message::Commit(records, _) => {
@@ -269,20 +269,20 @@ fn request(
                 match write::apply(connection, record, live, &mut own_counts) {
                     Ok(decided) => applied.push(decided),
                     Err(ApplyError::Refused(error)) if record_idx == 0 => return Ok(Err(error)),
-                    Err(ApplyError::Refused(error)) => return Err(Torn::Refused(error)),
-                    Err(ApplyError::Database(error)) => return Err(Torn::Database(error)),
+                    Err(ApplyError::Refused(error)) => return Err(WriteFailure::Refused(error)),
+                    Err(ApplyError::Database(error)) => return Err(WriteFailure::Database(error)),
                 }
             }
-            Done::Applied(applied)
+            RequestResult::Applied(applied)
         }
         Message::Purge { now, limit, .. } => {
             match write::purge_expired(connection, *now, *limit, &mut own_counts) {
-                Ok(ids) => Done::Purged(ids),
-                Err(ApplyError::Refused(error)) => return Err(Torn::Refused(error)),
-                Err(ApplyError::Database(error)) => return Err(Torn::Database(error)),
+                Ok(ids) => RequestResult::Purged(ids),
+                Err(ApplyError::Refused(error)) => return Err(WriteFailure::Refused(error)),
+                Err(ApplyError::Database(error)) => return Err(WriteFailure::Database(error)),
             }
         }
-        Message::Close => Done::Applied(Vec::new()),
+        Message::Close => RequestResult::Applied(Vec::new()),
     };
     counts.merge(own_counts);
     Ok(Ok(done))
@@ -291,12 +291,12 @@ fn request(
 /// A callback that panics must not stop the writer, and with it all other commits.
 fn reply(message: Message, outcome: Outcome) {
     let said = catch_unwind(AssertUnwindSafe(|| match (message, outcome) {
-        (Message::Commit(_, reply), Ok(Done::Applied(applied))) => reply(Ok(applied)),
-        (Message::Purge { reply, .. }, Ok(Done::Purged(ids))) => reply(Ok(ids)),
+        (Message::Commit(_, reply), Ok(RequestResult::Applied(applied))) => reply(Ok(applied)),
+        (Message::Purge { reply, .. }, Ok(RequestResult::Purged(ids))) => reply(Ok(ids)),
         (Message::Commit(_, reply), Err(error)) => reply(Err(error)),
         (Message::Purge { reply, .. }, Err(error)) => reply(Err(error)),
-        (Message::Commit(..), Ok(Done::Purged(_)))
-        | (Message::Purge { .. }, Ok(Done::Applied(_)))
+        (Message::Commit(..), Ok(RequestResult::Purged(_)))
+        | (Message::Purge { .. }, Ok(RequestResult::Applied(_)))
         | (Message::Close, _) => {}
     }));
     if said.is_err() {

@@ -109,7 +109,8 @@ pub(crate) async fn to_midi(
     ctx.broker.check_lineage(&lineage).await?;
     let broker = ctx.broker.clone();
     let converted = ctx.broker.blocking(move |_| {
-        let Converted { midi, warnings, seconds, n_notes, info } = convert(&abc, tune, &options)?;
+        let MidiConversion { midi, warnings, seconds, n_notes, info } =
+            convert(&abc, tune, &options)?;
         let text = broker.store(abc.as_bytes(), ABC_TYPE)?;
         let midi = broker.store(&midi, MIDI_TYPE)?;
         Ok((text, midi, warnings, seconds, n_notes, info))
@@ -145,7 +146,7 @@ struct MidiInfo {
     duration_ticks: u64,
 }
 
-struct Converted {
+struct MidiConversion {
     midi: Vec<u8>,
     warnings: Vec<AbcProblem>,
     seconds: f64,
@@ -195,7 +196,7 @@ fn options(request: &AbcToMidiRequest) -> Result<Options> {
     Ok(options)
 }
 
-fn convert(text: &str, tune: Option<u32>, options: &Options) -> Result<Converted> {
+fn convert(text: &str, tune: Option<u32>, options: &Options) -> Result<MidiConversion> {
     let parsed = parse(text, abc::validate)?;
     if let Some(first) = parsed.errors().next() {
         let n_more = parsed.errors().count() - 1;
@@ -209,7 +210,7 @@ fn convert(text: &str, tune: Option<u32>, options: &Options) -> Result<Converted
     };
     let performance = abc::perform(&parsed.book, index, options).map_err(play_error)?;
     let sequence = abc::to_midi(&performance);
-    Ok(Converted {
+    Ok(MidiConversion {
         midi: sequence.write(),
         warnings: problems(parsed.warnings()),
         seconds: performance.seconds(),

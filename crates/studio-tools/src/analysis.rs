@@ -20,7 +20,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{compute, keep, map};
-use crate::{Context, failure, listen};
+use crate::{Context, failure, service_analysis};
 
 /// The MIME type of a stored analysis.
 const MSGPACK: &str = "application/vnd.msgpack";
@@ -46,7 +46,7 @@ pub(crate) async fn beats(
     say(&ctx, 0.0, "decoding and analysing").await;
     let mut response = if has_service(&ctx, Service::Beatthis) {
         let sound = compute(&ctx, move |ctx, stop| source.read(ctx, stop)).await?;
-        listen::beats(&ctx, sound, include_frames).await?
+        service_analysis::beats(&ctx, sound, include_frames).await?
     } else {
         compute(&ctx, move |ctx, stop| {
             let sound = source.read(ctx, stop)?;
@@ -71,7 +71,7 @@ pub(crate) async fn describe(
     request: ClapAnalyzeRequest,
 ) -> Result<ClapAnalyzedResponse> {
     let by_service = has_service(&ctx, Service::Clap);
-    let asked = Asked::of(&request, by_service)?;
+    let asked = RequestedTasks::of(&request, by_service)?;
     let ClapAnalyzeRequest { audio_hash, audio_b_hash, creator, parent_id, .. } = request;
     let lineage = Lineage { creator, parent_id, ..Lineage::default() };
     ctx.broker.check_lineage(&lineage).await?;
@@ -119,7 +119,7 @@ fn measured(
     stop: &CancellationToken,
     source: &Source,
     other: Option<&Source>,
-    asked: Asked,
+    asked: RequestedTasks,
 ) -> Result<ClapAnalyzedResponse> {
     let (sound, features) = source.measure(ctx, stop)?;
     let likeness = match (other, asked.similarity) {
@@ -144,7 +144,7 @@ async fn described(
     ctx: &Context,
     source: Source,
     other: Option<Source>,
-    asked: Asked,
+    asked: RequestedTasks,
     text_candidates: Vec<String>,
 ) -> Result<ClapAnalyzedResponse> {
     let wants_features = asked.features;
@@ -172,12 +172,12 @@ async fn described(
             artifact_id: None,
         });
     }
-    let told = listen::describe(ctx, sound, other, tasks, text_candidates).await?;
+    let told = service_analysis::describe(ctx, sound, other, tasks, text_candidates).await?;
     Ok(ClapAnalyzedResponse { features, ..told })
 }
 
 /// The tasks of a request.
-struct Asked {
+struct RequestedTasks {
     embeddings: bool,
     features: bool,
     similarity: bool,
@@ -185,7 +185,7 @@ struct Asked {
     model_tasks: Vec<String>,
 }
 
-impl Asked {
+impl RequestedTasks {
     fn of(request: &ClapAnalyzeRequest, has_model: bool) -> Result<Self> {
         let default = ["embeddings".to_owned()];
         let tasks = if request.tasks.is_empty() { &default[..] } else { &request.tasks };

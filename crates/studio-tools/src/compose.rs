@@ -37,7 +37,7 @@ const MODEL_CHARS_MAX: usize = 100;
 
 /// The kind of music wanted, and its input.
 #[derive(Debug, Clone, Copy)]
-enum What {
+enum MusicTask {
     New,
     Seeded(BlobHash),
     Continue(BlobHash),
@@ -47,7 +47,7 @@ enum What {
 
 /// The parameters of a request.
 #[derive(Debug, Clone)]
-struct How {
+struct MusicSettings {
     max_tokens: u32,
     n_variations: u32,
     temperature: f32,
@@ -58,7 +58,7 @@ struct How {
 
 /// As the caller requested.
 #[derive(Debug)]
-struct Asked {
+struct RequestOptions {
     max_tokens: Option<u32>,
     num_variations: Option<u32>,
     temperature: Option<f32>,
@@ -68,7 +68,7 @@ struct Asked {
 }
 
 /// Generated music, before it is stored.
-struct Made {
+struct GeneratedMusic {
     files: Vec<Bytes>,
     backend: String,
     /// The seed of the first file; each further file has the next.
@@ -87,7 +87,7 @@ macro_rules! orpheus {
         ) -> Result<ArtifactsCreatedResponse> {
             let lineage = $request.take_lineage();
             let what = $what;
-            let asked = Asked {
+            let asked = RequestOptions {
                 max_tokens: $request.max_tokens,
                 temperature: $request.temperature,
                 top_p: $request.top_p,
@@ -99,23 +99,23 @@ macro_rules! orpheus {
     };
 }
 
-orpheus!(generate, OrpheusGenerateRequest, "orpheus_generate", |request| What::New, {
+orpheus!(generate, OrpheusGenerateRequest, "orpheus_generate", |request| MusicTask::New, {
     num_variations: request.num_variations,
     model: request.model,
 });
-orpheus!(generate_seeded, OrpheusGenerateSeededRequest, "orpheus_generate_seeded", |request| What::Seeded(request.seed_hash), {
+orpheus!(generate_seeded, OrpheusGenerateSeededRequest, "orpheus_generate_seeded", |request| MusicTask::Seeded(request.seed_hash), {
     num_variations: request.num_variations,
     model: request.model,
 });
-orpheus!(go_on, OrpheusContinueRequest, "orpheus_continue", |request| What::Continue(request.input_hash), {
+orpheus!(go_on, OrpheusContinueRequest, "orpheus_continue", |request| MusicTask::Continue(request.input_hash), {
     num_variations: request.num_variations,
     model: request.model,
 });
-orpheus!(bridge, OrpheusBridgeRequest, "orpheus_bridge", |request| What::Bridge(request.section_a_hash, request.section_b_hash), {
+orpheus!(bridge, OrpheusBridgeRequest, "orpheus_bridge", |request| MusicTask::Bridge(request.section_a_hash, request.section_b_hash), {
     num_variations: None,
     model: request.model,
 });
-orpheus!(loops, OrpheusLoopsRequest, "orpheus_loops", |request| What::Loop(request.seed_hash), {
+orpheus!(loops, OrpheusLoopsRequest, "orpheus_loops", |request| MusicTask::Loop(request.seed_hash), {
     num_variations: request.num_variations,
     model: None,
 });
@@ -149,8 +149,8 @@ pub(crate) async fn classify(
 async fn orpheus(
     ctx: &Context,
     tool: &'static str,
-    what: What,
-    asked: Asked,
+    what: MusicTask,
+    asked: RequestOptions,
     lineage: Lineage,
 ) -> Result<ArtifactsCreatedResponse> {
     let how = how(asked)?;
@@ -167,7 +167,7 @@ async fn orpheus(
     keep_all(ctx, tool, what, &how, made, lineage).await
 }
 
-fn how(asked: Asked) -> Result<How> {
+fn how(asked: RequestOptions) -> Result<MusicSettings> {
     let count = |field: &str, value: Option<u32>, default: u32, max: u32| {
         let value = value.unwrap_or(default);
         let fine = (1..=max).contains(&value).then_some(value);
@@ -180,7 +180,7 @@ fn how(asked: Asked) -> Result<How> {
     if let Some(model) = &asked.model {
         check_text("model", model, MODEL_CHARS_MAX)?;
     }
-    Ok(How {
+    Ok(MusicSettings {
         max_tokens: count("max_tokens", asked.max_tokens, TOKENS, TOKENS_MAX)?,
         n_variations: count("num_variations", asked.num_variations, 1, VARIATIONS_MAX)?,
         temperature: share("temperature", asked.temperature, 1.0, TEMPERATURES)?,
@@ -190,7 +190,7 @@ fn how(asked: Asked) -> Result<How> {
     })
 }
 
-impl What {
+impl MusicTask {
     /// Returns the MIDI files it starts from, with the fields that name them.
     fn sources(self) -> Vec<(&'static str, BlobHash)> {
         match self {
@@ -229,11 +229,11 @@ fn piece(field: &str, file: &[u8]) -> Result<Piece> {
 
 async fn by_service(
     ctx: &Context,
-    what: What,
-    how: &How,
+    what: MusicTask,
+    how: &MusicSettings,
     sources: Vec<(&'static str, Bytes)>,
-) -> Result<Made> {
-    let How { max_tokens, temperature, top_p, n_variations: num_variations, .. } = *how;
+) -> Result<GeneratedMusic> {
+    let MusicSettings { max_tokens, temperature, top_p, n_variations: num_variations, .. } = *how;
     let sampling = Sampling { temperature, top_p, max_tokens };
     let mut sources = sources.into_iter().map(|(_, file)| Base64(file));
     let mut next = || sources.next();
@@ -245,17 +245,17 @@ async fn by_service(
         midi_input,
     };
     let Variations { variations } = match (what, next()) {
-        (What::New, _) => predict(ctx, notes("generate", None)).await?,
-        (What::Seeded(_), midi) => predict(ctx, notes("generate_seeded", midi)).await?,
-        (What::Continue(_), midi) => predict(ctx, notes("continue", midi)).await?,
-        (What::Bridge(..), Some(section_a)) => {
+        (MusicTask::New, _) => predict(ctx, notes("generate", None)).await?,
+        (MusicTask::Seeded(_), midi) => predict(ctx, notes("generate_seeded", midi)).await?,
+        (MusicTask::Continue(_), midi) => predict(ctx, notes("continue", midi)).await?,
+        (MusicTask::Bridge(..), Some(section_a)) => {
             let (model, section_b) = (how.model.clone(), next());
             predict(ctx, BridgePredict { model, section_a, section_b, sampling }).await?
         }
-        (What::Bridge(..), None) => {
+        (MusicTask::Bridge(..), None) => {
             return Err(Error::invalid("a bridge needs a piece to start from"));
         }
-        (What::Loop(_), seed) => {
+        (MusicTask::Loop(_), seed) => {
             predict(ctx, LoopsPredict { seed, sampling, num_variations }).await?
         }
     };
@@ -266,16 +266,16 @@ async fn by_service(
         let reason = format!("it made {n_files} variations, not {num_variations}");
         return Err(failure::malformed(service, reason));
     }
-    Ok(Made { files, backend: backend(service), seed: None, is_embedded: false })
+    Ok(GeneratedMusic { files, backend: backend(service), seed: None, is_embedded: false })
 }
 
 /// Composes on a thread of its own, when a core is free.
 async fn embedded(
     ctx: &Context,
-    what: What,
-    how: &How,
+    what: MusicTask,
+    how: &MusicSettings,
     sources: Vec<(&'static str, Bytes)>,
-) -> Result<Made> {
+) -> Result<GeneratedMusic> {
     // A generated seed stays below 2^53, so that JSON can represent it.
     let drawn = || u64::from_le_bytes(ctx.broker.random_bytes()) >> 11;
     let seed = how.seed.unwrap_or_else(drawn);
@@ -305,17 +305,17 @@ async fn embedded(
         files.push(composed.await?);
     }
     let backend = compose::BACKEND.to_owned();
-    Ok(Made { files, backend, seed: Some(seed), is_embedded: true })
+    Ok(GeneratedMusic { files, backend, seed: Some(seed), is_embedded: true })
 }
 
-fn task(what: What, pieces: &[Piece]) -> Result<Task<'_>> {
+fn task(what: MusicTask, pieces: &[Piece]) -> Result<Task<'_>> {
     let first = || pieces.first().ok_or_else(|| Error::invalid("no piece to start from"));
     Ok(match what {
-        What::New => Task::New,
-        What::Seeded(_) => Task::Seeded(first()?),
-        What::Continue(_) => Task::Continue(first()?),
-        What::Bridge(..) => Task::Bridge(first()?, pieces.get(1)),
-        What::Loop(_) => Task::Loop(pieces.first()),
+        MusicTask::New => Task::New,
+        MusicTask::Seeded(_) => Task::Seeded(first()?),
+        MusicTask::Continue(_) => Task::Continue(first()?),
+        MusicTask::Bridge(..) => Task::Bridge(first()?, pieces.get(1)),
+        MusicTask::Loop(_) => Task::Loop(pieces.first()),
     })
 }
 
@@ -323,12 +323,12 @@ fn task(what: What, pieces: &[Piece]) -> Result<Task<'_>> {
 async fn keep_all(
     ctx: &Context,
     tool: &'static str,
-    what: What,
-    how: &How,
-    made: Made,
+    what: MusicTask,
+    how: &MusicSettings,
+    made: GeneratedMusic,
     mut lineage: Lineage,
 ) -> Result<ArtifactsCreatedResponse> {
-    let Made { files, backend, seed, is_embedded } = made;
+    let GeneratedMusic { files, backend, seed, is_embedded } = made;
     if files.len() > 1 && lineage.variation_set_id.is_none() {
         let id = VariationSetId::from_random(ctx.broker.random_bytes());
         lineage.variation_set_id = Some(id);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringback_broker::studio::{Stored, StudioContext, internal};
+use ringback_broker::studio::{StoredContent, StudioContext, internal};
 use ringback_proto::Result;
 use ringback_proto::ids::ArtifactId;
 use ringback_proto::request::Lineage;
@@ -44,7 +44,7 @@ pub(crate) async fn compute<T: Send + 'static>(
 /// Makes an artifact from stored content, with the tags that all of its kind have.
 pub(crate) async fn keep(
     ctx: &Context,
-    stored: Stored,
+    stored: StoredContent,
     mut lineage: Lineage,
     labels: &[&str],
     metadata: Value,

@@ -1,7 +1,7 @@
 //! Converts the studio's failures to the one error type.
 
 use ringback_broker::studio::internal;
-use ringback_music_services::{AskError, Service};
+use ringback_music_services::{RequestError, Service};
 use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_studio::audio::DecodeError;
 use ringback_studio::compose::PieceError;
@@ -79,16 +79,16 @@ pub(crate) fn piece(field: &str, error: &PieceError) -> Error {
 }
 
 /// Converts the failure of a music service; the error says whether it ran.
-pub(crate) fn ask(error: &AskError) -> Error {
+pub(crate) fn ask(error: &RequestError) -> Error {
     let (kind, certainty) = match error {
-        AskError::NotConfigured { .. } => (ErrorKind::ToolFailed, Certainty::NotStarted),
-        AskError::Unreachable { .. } => (ErrorKind::Gone, Certainty::NotStarted),
-        AskError::Broken { .. } => (ErrorKind::Gone, Certainty::MayHaveRun),
-        AskError::Timeout { .. } => (ErrorKind::Timeout, Certainty::MayHaveRun),
-        AskError::Busy { .. } => (ErrorKind::Busy, Certainty::NotStarted),
-        AskError::Refused { .. } => (ErrorKind::Invalid, Certainty::NotStarted),
-        AskError::TooLarge { .. } => (ErrorKind::TooLarge, Certainty::Ran),
-        AskError::Failed { .. } | AskError::Malformed { .. } => {
+        RequestError::NotConfigured { .. } => (ErrorKind::ToolFailed, Certainty::NotStarted),
+        RequestError::Unreachable { .. } => (ErrorKind::Gone, Certainty::NotStarted),
+        RequestError::Broken { .. } => (ErrorKind::Gone, Certainty::MayHaveRun),
+        RequestError::Timeout { .. } => (ErrorKind::Timeout, Certainty::MayHaveRun),
+        RequestError::Busy { .. } => (ErrorKind::Busy, Certainty::NotStarted),
+        RequestError::Refused { .. } => (ErrorKind::Invalid, Certainty::NotStarted),
+        RequestError::TooLarge { .. } => (ErrorKind::TooLarge, Certainty::Ran),
+        RequestError::Failed { .. } | RequestError::Malformed { .. } => {
             (ErrorKind::ToolFailed, Certainty::Ran)
         }
     };
@@ -100,5 +100,5 @@ pub(crate) fn ask(error: &AskError) -> Error {
 
 /// Reports an answer of a service that is malformed.
 pub(crate) fn malformed(service: Service, reason: String) -> Error {
-    ask(&AskError::Malformed { service, reason })
+    ask(&RequestError::Malformed { service, reason })
 }

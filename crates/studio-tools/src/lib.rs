@@ -20,9 +20,9 @@ mod context;
 mod failure;
 mod font;
 mod generate;
-mod listen;
 mod render;
 mod service;
+mod service_analysis;
 mod tools;
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Seek};
 
 use bytes::Bytes;
-use ringback_broker::studio::{Content, Stored};
+use ringback_broker::studio::{Content, StoredContent};
 use ringback_proto::data::Data;
 use ringback_proto::request::{
     ArtifactsCreatedResponse, MadeArtifact, MidiToWavRequest, SampleFormat,
@@ -34,7 +34,7 @@ const GAIN_DB: std::ops::RangeInclusive<f32> = -60.0..=24.0;
 const BACKEND: &str = "embedded: rustysynth";
 
 /// The input of the rendering thread.
-struct Work {
+struct RenderInput {
     midi: Content,
     /// The daemon's own if `None`.
     font: Option<Content>,
@@ -43,8 +43,8 @@ struct Work {
 }
 
 /// Its output.
-struct Done {
-    stored: Stored,
+struct RenderOutput {
+    stored: StoredContent,
     rendered: Rendered,
     font_name: String,
 }
@@ -59,8 +59,8 @@ pub(crate) async fn to_wav(
     let font = font::named(&ctx, request.soundfont_hash).await?;
     let (settings, format) = wanted(&request)?;
     let variation_set_id = lineage.variation_set_id;
-    let work = Work { midi, font, settings, format };
-    let Done { stored, rendered, font_name } = run(&ctx, work).await?;
+    let work = RenderInput { midi, font, settings, format };
+    let RenderOutput { stored, rendered, font_name } = run(&ctx, work).await?;
     let metadata = map([
         ("duration_seconds", Value::Float(rendered.seconds)),
         ("tail_seconds", Value::Float(rendered.tail_seconds)),
@@ -104,7 +104,7 @@ fn wanted(request: &MidiToWavRequest) -> Result<(RenderSettings, FileFormat)> {
 }
 
 /// Renders on a thread of its own, and passes on what it sends.
-async fn run(ctx: &Context, work: Work) -> Result<Done> {
+async fn run(ctx: &Context, work: RenderInput) -> Result<RenderOutput> {
     let place = place(ctx).await?;
     let (sender, mut chunks) = mpsc::channel(PIECES_MAX);
     let inside = ctx.clone();
@@ -125,11 +125,11 @@ async fn run(ctx: &Context, work: Work) -> Result<Done> {
 
 fn render_to_blob(
     ctx: &Context,
-    work: &Work,
+    work: &RenderInput,
     chunks: &mpsc::Sender<StreamChunk>,
     stop: &CancellationToken,
-) -> Result<Done> {
-    let Work { midi, font, settings, format } = work;
+) -> Result<RenderOutput> {
+    let RenderInput { midi, font, settings, format } = work;
     let midi = ctx.broker.read(*midi, MIDI_BYTES_MAX as u64)?;
     let score = Score::read(&midi).map_err(|error| failure::score(&error))?;
     let (font, font_name) = font::load(ctx, *font)?;
@@ -145,7 +145,11 @@ fn render_to_blob(
     let mut sink = Sink { file: &mut written, chunks, stop, sample_rate };
     let rendered = render(&score, &font, *settings, limits, &mut sink).map_err(failure::render)?;
     written.finish().map_err(failure::sink)?;
-    Ok(Done { stored: ctx.broker.store_file(file, format.mime_type())?, rendered, font_name })
+    Ok(RenderOutput {
+        stored: ctx.broker.store_file(file, format.mime_type())?,
+        rendered,
+        font_name,
+    })
 }
 
 /// Writes to the file, and to the listeners.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_music_services::predict::{Predict, decode, encode};
-use ringback_music_services::{Ask, Service, Told};
+use ringback_music_services::{RequestProgress, Service, ServiceRequest};
 use ringback_proto::{Result, StreamChunk};
 use tokio::sync::watch;
 
@@ -20,11 +20,11 @@ where
     let studio = &ctx.studio;
     // Only the newest report is kept: it includes all that an older one did.
     let (sender, mut told) = watch::channel(None);
-    let tell = move |what: Told| {
+    let tell = move |what: RequestProgress| {
         sender.send_replace(Some(what));
     };
     let traceparent = (studio.settings.traceparent)(&tracing::Span::current());
-    let asked = studio.services.ask(Ask { service, body, traceparent, tell: &tell });
+    let asked = studio.services.ask(ServiceRequest { service, body, traceparent, tell: &tell });
     tokio::pin!(asked);
     let answer = loop {
         tokio::select! {
@@ -43,11 +43,13 @@ where
 }
 
 /// The progress of a service is unknown; the time it has worked is known.
-fn progress(service: Service, told: Told) -> StreamChunk {
+fn progress(service: Service, told: RequestProgress) -> StreamChunk {
     let seconds = |duration: Duration| duration.as_secs();
     let message = match told {
-        Told::Working(elapsed) => format!("{service} has been working for {} s", seconds(elapsed)),
-        Told::Waiting(pause) => {
+        RequestProgress::Working(elapsed) => {
+            format!("{service} has been working for {} s", seconds(elapsed))
+        }
+        RequestProgress::Waiting(pause) => {
             format!("{service} is busy; trying again in {} s", seconds(pause))
         }
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringback_broker::studio::{AsyncTool, StudioContext, SyncTool, Work};
+use ringback_broker::studio::{AsyncTool, StudioContext, SyncTool, ToolFuture};
 use ringback_proto::Result;
 use ringback_proto::tool::{Tool, tools};
 
@@ -28,7 +28,7 @@ macro_rules! async_tools {
                 self: Arc<Self>,
                 broker: StudioContext,
                 request: <tools::$tool as Tool>::Request,
-            ) -> Work<tools::$tool> {
+            ) -> ToolFuture<tools::$tool> {
                 Box::pin($function(Context { broker, studio: self }, request))
             }
         })*

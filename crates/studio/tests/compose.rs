@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use ringback_studio::abc;
 use ringback_studio::compose::{
-    Composed, NOTES_MAX, Piece, Settings, Stopped, Task, compose, judge,
+    Composition, CompositionStopped, NOTES_MAX, Piece, Settings, Task, compose, judge,
 };
 use ringback_studio::smf::{Event, Message, Sequence, Timing};
 
@@ -25,7 +25,7 @@ fn settings(seed: u64) -> Settings {
     Settings { n_notes: 60, temperature: 1.0, top_p: 0.95, seed }
 }
 
-fn made(task: Task<'_>, settings: &Settings) -> Composed {
+fn made(task: Task<'_>, settings: &Settings) -> Composition {
     compose(task, settings, &|| true).unwrap()
 }
 
@@ -117,7 +117,7 @@ fn without_temperature_every_seed_gives_the_same() {
 #[test]
 fn a_composition_stops_when_it_is_told() {
     let large = Settings { n_notes: NOTES_MAX, ..settings(1) };
-    assert_eq!(compose(Task::New, &large, &|| false), Err(Stopped));
+    assert_eq!(compose(Task::New, &large, &|| false), Err(CompositionStopped));
 }
 
 fn played(uneven: u64, spread: u8) -> Piece {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use ringback_broker::Broker;
 use ringback_client::{Client, Config as ClientConfig, ConnectError, Credentials, Subscriber};
-use ringback_edge_hoot::{Config, HootEdge, Listen};
+use ringback_edge_hoot::{Config, HootEdge, ListenAddresses};
 use ringback_proto::principal::Level;
 use ringback_proto::request::{TokenCreateRequest, TokenCreatedResponse};
 use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::TokenCreate;
 
-use crate::world::{Serving, Setup, World};
+use crate::world::{EdgeTasks, Setup, World};
 
 /// More than any test connects.
 const PEERS_MAX: usize = 1 << 16;
@@ -25,7 +25,7 @@ impl Setup {
     pub fn hoot_with(mut self, change: impl FnOnce(&mut Config)) -> Self {
         let any_port = || "tcp://127.0.0.1:0".to_owned();
         let mut config = Config {
-            tcp: Some(Listen { calls: any_port(), events: any_port() }),
+            tcp: Some(ListenAddresses { calls: any_port(), events: any_port() }),
             ipc: None,
             curve_secret_key: None,
             open: false,
@@ -41,11 +41,11 @@ impl Setup {
     }
 }
 
-pub(crate) async fn serve(setup: &mut Setup, broker: &Broker, serving: &mut Serving) {
+pub(crate) async fn serve(setup: &mut Setup, broker: &Broker, serving: &mut EdgeTasks) {
     let Some(config) = &mut setup.hoot else { return };
     let edge = HootEdge::bind(config.clone(), broker.clone()).await.expect("the edge binds");
     let endpoints = edge.endpoints().clone();
-    config.tcp = Some(Listen {
+    config.tcp = Some(ListenAddresses {
         calls: endpoints.calls.expect("a TCP endpoint"),
         events: endpoints.events.expect("a TCP endpoint"),
     });
@@ -62,7 +62,7 @@ impl World {
         self.setup.hoot.as_ref().expect("the HOOT01 edge")
     }
 
-    fn listen(&self) -> &Listen {
+    fn listen(&self) -> &ListenAddresses {
         self.hoot().tcp.as_ref().expect("a TCP endpoint")
     }
 

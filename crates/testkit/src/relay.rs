@@ -14,12 +14,12 @@ use crate::world::{Setup, World};
 
 /// The edge, and the directories of the sockets it opened.
 #[derive(Debug)]
-pub(crate) struct Noted {
+pub(crate) struct RelayProbe {
     pub(crate) edge: RelayEdge,
     dirs: Mutex<HashMap<SessionId, Utf8PathBuf>>,
 }
 
-impl RelayDoor for Noted {
+impl RelayDoor for RelayProbe {
     fn open(
         &self,
         broker: Broker,
@@ -35,8 +35,8 @@ impl RelayDoor for Noted {
 impl Setup {
     /// Adds the relay edge.
     pub fn relay(mut self, config: Config) -> Self {
-        let noted = Arc::new(Noted { edge: RelayEdge::new(config), dirs: Mutex::default() });
-        self.config.sessions.doors.relay = Some(Arc::<Noted>::clone(&noted));
+        let noted = Arc::new(RelayProbe { edge: RelayEdge::new(config), dirs: Mutex::default() });
+        self.config.sessions.doors.relay = Some(Arc::<RelayProbe>::clone(&noted));
         self.relay = Some(noted);
         self
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ringback_broker::{CallerStream, Credential, Holding, LineCall, ToParty};
+use ringback_broker::{CallerStream, Credential, LineCall, PartyMessage, StreamMode};
 use ringback_proto::ToolRequest;
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::{ProjectId, SessionId};
@@ -100,7 +100,7 @@ impl World {
     /// If it may not.
     #[must_use]
     pub fn caller(&self, who: &Credential, session: SessionId) -> Caller {
-        let stream = self.broker.callers().open(who, session, None, Holding::Lasting);
+        let stream = self.broker.callers().open(who, session, None, StreamMode::Lasting);
         Caller { stream: stream.expect("an open stream"), who: who.clone(), session }
     }
 
@@ -135,7 +135,7 @@ impl Caller {
     ///
     /// # Panics
     /// If that does not come, or the stream ends.
-    pub async fn next(&mut self) -> ToParty<Arc<LineCall>> {
+    pub async fn next(&mut self) -> PartyMessage<Arc<LineCall>> {
         within("the caller hears", self.stream.next()).await.expect("an open stream")
     }
 
@@ -145,8 +145,8 @@ impl Caller {
     /// If something else comes.
     pub async fn next_call(&mut self) -> Arc<LineCall> {
         match self.next().await {
-            ToParty::Call(call) => call,
-            ToParty::Cancel { .. } => panic!("a cancel, not a call"),
+            PartyMessage::Call(call) => call,
+            PartyMessage::Cancel { .. } => panic!("a cancel, not a call"),
         }
     }
 }

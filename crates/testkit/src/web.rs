@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use ringback_broker::Broker;
 use ringback_service::{HttpConfig, HttpListener};
 
-use crate::world::{Serving, Setup, World};
+use crate::world::{EdgeTasks, Setup, World};
 
 /// The most connections: more than any test opens.
 const CONNECTIONS_MAX: usize = 4096;
@@ -53,7 +53,7 @@ impl Web {
 
 /// What the listener serves.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct WebEdges {
     address: Option<SocketAddr>,
     #[cfg(feature = "mcp")]
     mcp: Option<ringback_edge_mcp::McpEdge>,
@@ -125,8 +125,8 @@ pub(crate) fn serve(
     setup: &Setup,
     listener: Option<HttpListener>,
     broker: &Broker,
-    serving: &mut Serving,
-) -> Served {
+    serving: &mut EdgeTasks,
+) -> WebEdges {
     let address = listener.as_ref().map(HttpListener::local_addr);
     let mut routers = Vec::new();
     #[cfg(feature = "http")]
@@ -144,7 +144,7 @@ pub(crate) fn serve(
     if let (Some(listener), Some(router)) = (listener, router) {
         serving.tasks.spawn(listener.serve(router, serving.stop.clone()));
     }
-    Served {
+    WebEdges {
         address,
         #[cfg(feature = "mcp")]
         mcp,
@@ -155,7 +155,7 @@ pub(crate) fn serve(
 fn http_edge(
     broker: &Broker,
     client_tools: ringback_edge_http::ClientToolSettings,
-    serving: &Serving,
+    serving: &EdgeTasks,
 ) -> ringback_edge_http::HttpEdge {
     use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Status};
     let ready = ReadyFlag::new();

@@ -55,7 +55,7 @@ pub struct Setup {
     #[cfg(feature = "web")]
     pub(crate) web: crate::web::Web,
     #[cfg(feature = "relay")]
-    pub(crate) relay: Option<std::sync::Arc<crate::relay::Noted>>,
+    pub(crate) relay: Option<std::sync::Arc<crate::relay::RelayProbe>>,
 }
 
 impl Default for Setup {
@@ -133,7 +133,7 @@ impl Setup {
 
 /// What serves the edges of a world.
 #[derive(Debug, Default)]
-pub(crate) struct Serving {
+pub(crate) struct EdgeTasks {
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: JoinSet<()>,
 }
@@ -146,9 +146,9 @@ pub struct World {
     pub broker: Broker,
     pub(crate) setup: Setup,
     token: Option<Secret>,
-    serving: Serving,
+    serving: EdgeTasks,
     #[cfg(feature = "web")]
-    pub(crate) web: crate::web::Served,
+    pub(crate) web: crate::web::WebEdges,
 }
 
 impl World {
@@ -175,7 +175,7 @@ impl World {
             not(any(feature = "hoot", feature = "web")),
             expect(unused_mut, reason = "no edges")
         )]
-        let mut serving = Serving::default();
+        let mut serving = EdgeTasks::default();
         #[cfg(feature = "hoot")]
         crate::hoot::serve(&mut setup, &broker, &mut serving).await;
         #[cfg(feature = "web")]
@@ -275,7 +275,7 @@ impl World {
     }
 }
 
-impl Serving {
+impl EdgeTasks {
     async fn ended(&mut self) {
         while let Some(ended) = within("the end of the edges", self.tasks.join_next()).await {
             ended.expect("no edge panics");

@@ -32,13 +32,13 @@ const ROUNDS: u32 = 20;
 const N_CLIENTS: u32 = 4;
 
 /// A daemon in a process of its own.
-struct Killable {
+struct DaemonProcess {
     child: Child,
     endpoint: String,
     first_token: Option<Secret>,
 }
 
-impl Killable {
+impl DaemonProcess {
     fn start(data_dir: &Utf8Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_testkit-daemon"))
             .arg(data_dir)
@@ -64,7 +64,7 @@ impl Killable {
     }
 }
 
-impl Drop for Killable {
+impl Drop for DaemonProcess {
     fn drop(&mut self) {
         // After a kill the process is gone, which is fine.
         drop(self.child.kill());
@@ -74,7 +74,7 @@ impl Drop for Killable {
 
 /// What the daemon acknowledged.
 #[derive(Default)]
-struct Acknowledged {
+struct AcknowledgedState {
     jobs: Vec<(RequestId, JobId)>,
     finished: Vec<JobId>,
     blobs: Vec<(BlobHash, Vec<u8>)>,
@@ -83,7 +83,7 @@ struct Acknowledged {
     tokens: Vec<Secret>,
 }
 
-type Shared = Arc<Mutex<Acknowledged>>;
+type Shared = Arc<Mutex<AcknowledgedState>>;
 
 /// Returns a job with an ID of its own, so that it can be repeated.
 fn sleep_frame(request_id: RequestId) -> Frame {
@@ -116,7 +116,7 @@ async fn load(client: Client, number: u32, acknowledged: Shared) {
 }
 
 async fn one_of_each(client: &Client, name: &str, acknowledged: &Shared) -> Result<(), Error> {
-    let note = |note: &dyn Fn(&mut Acknowledged)| note(&mut acknowledged.lock().unwrap());
+    let note = |note: &dyn Fn(&mut AcknowledgedState)| note(&mut acknowledged.lock().unwrap());
     let request_id = RequestId::random();
     let job_id = start_job(client, request_id).await?;
     note(&|all| all.jobs.push((request_id, job_id)));
@@ -155,7 +155,7 @@ async fn one_of_each(client: &Client, name: &str, acknowledged: &Shared) -> Resu
 }
 
 /// Checks that everything acknowledged is there, complete, and that a repeat changes nothing.
-async fn check(daemon: &Killable, client: &Client, acknowledged: &Acknowledged) {
+async fn check(daemon: &DaemonProcess, client: &Client, acknowledged: &AcknowledgedState) {
     for (request_id, job_id) in &acknowledged.jobs {
         let again = start_job(client, *request_id).await.unwrap();
         assert_eq!(again, *job_id, "a repeat is the same job");
@@ -210,7 +210,7 @@ async fn check_whole(client: &Client) {
 }
 
 async fn round(data_dir: &Utf8Path, token: &mut Option<Secret>, run_for: Duration) -> usize {
-    let daemon = Killable::start(data_dir);
+    let daemon = DaemonProcess::start(data_dir);
     let token = &*token.get_or_insert_with(|| daemon.first_token.clone().unwrap());
     let acknowledged = Shared::default();
     let mut loading = JoinSet::new();
@@ -222,7 +222,7 @@ async fn round(data_dir: &Utf8Path, token: &mut Option<Secret>, run_for: Duratio
     daemon.kill();
     within("the end of the load", loading.join_all()).await;
 
-    let daemon = Killable::start(data_dir);
+    let daemon = DaemonProcess::start(data_dir);
     let client = daemon.client(token).await.unwrap();
     let acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
     within("the check", check(&daemon, &client, &acknowledged)).await;

@@ -8,9 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::read::Takes;
-use crate::attached::Attached;
-use crate::handle::Told;
+use super::read::PromptCapabilities;
+use crate::attachment::MessageAttachment;
+use crate::handle::QueuedMessage;
 
 /// The most bytes of a link: a name of 200 bytes, twice, once with three characters for each, and a
 /// type.
@@ -58,7 +58,11 @@ pub(super) struct Resource<'a> {
 }
 
 /// Returns the content blocks of a message.
-pub(super) fn of<'a>(told: &'a Told, workspace: &Path, takes: Takes) -> Vec<Block<'a>> {
+pub(super) fn of<'a>(
+    told: &'a QueuedMessage,
+    workspace: &Path,
+    takes: PromptCapabilities,
+) -> Vec<Block<'a>> {
     let mut blocks = vec![Block::Text { text: &told.text }];
     let links = told.attached.len() * LINK_BYTES;
     let mut room = told.room.saturating_sub(links);
@@ -77,7 +81,11 @@ pub(super) fn of<'a>(told: &'a Told, workspace: &Path, takes: Takes) -> Vec<Bloc
 }
 
 /// Returns the content of a file as a block, with the bytes it takes.
-fn shown<'a>(attached: &'a Attached, workspace: &Path, takes: Takes) -> Option<(Block<'a>, usize)> {
+fn shown<'a>(
+    attached: &'a MessageAttachment,
+    workspace: &Path,
+    takes: PromptCapabilities,
+) -> Option<(Block<'a>, usize)> {
     let mime_type = mime(attached);
     let data = attached.data.as_ref()?;
     let encoded = || STANDARD.encode(data);
@@ -96,7 +104,7 @@ fn shown<'a>(attached: &'a Attached, workspace: &Path, takes: Takes) -> Option<(
     Some((Block::Resource { resource }, n_bytes))
 }
 
-fn link<'a>(attached: &'a Attached, workspace: &Path) -> Block<'a> {
+fn link<'a>(attached: &'a MessageAttachment, workspace: &Path) -> Block<'a> {
     Block::ResourceLink {
         uri: attached.uri(workspace),
         name: &attached.name,
@@ -105,7 +113,7 @@ fn link<'a>(attached: &'a Attached, workspace: &Path) -> Block<'a> {
     }
 }
 
-fn mime(attached: &Attached) -> Option<&str> {
+fn mime(attached: &MessageAttachment) -> Option<&str> {
     attached.mime_type.as_deref().filter(|mime| mime.len() <= MIME_BYTES_MAX)
 }
 
@@ -113,16 +121,20 @@ fn mime(attached: &Attached) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const ALL: Takes = Takes { images: true, audio: true, files: true };
+    const ALL: PromptCapabilities = PromptCapabilities { images: true, audio: true, files: true };
 
-    fn attached(name: &str, mime_type: &str, data: &[u8]) -> Attached {
+    fn attached(name: &str, mime_type: &str, data: &[u8]) -> MessageAttachment {
         let (name, size, data) = (name.to_owned(), data.len(), Some(data.to_vec().into()));
         let mime_type = (!mime_type.is_empty()).then(|| mime_type.to_owned());
-        Attached { name, mime_type, size, data }
+        MessageAttachment { name, mime_type, size, data }
     }
 
-    fn written(attached: Vec<Attached>, room: usize, takes: Takes) -> Vec<String> {
-        let told = Told { text: "look".to_owned(), attached, room, n_aborts: 0 };
+    fn written(
+        attached: Vec<MessageAttachment>,
+        room: usize,
+        takes: PromptCapabilities,
+    ) -> Vec<String> {
+        let told = QueuedMessage { text: "look".to_owned(), attached, room, n_aborts: 0 };
         let blocks = of(&told, Path::new("/workspace"), takes);
         blocks.iter().map(|block| serde_json::to_string(block).unwrap()).collect()
     }
@@ -147,7 +159,7 @@ mod tests {
                 r#"{"type":"resource_link","uri":"file:///workspace/z","name":"z","size":1}"#,
             ]
         );
-        let linked = written(files(), 1 << 20, Takes::default());
+        let linked = written(files(), 1 << 20, PromptCapabilities::default());
         assert_eq!(linked.iter().filter(|block| block.contains("resource_link")).count(), 3);
         assert!(linked[1].contains(r#""uri":"file:///workspace/a%20b.png""#), "{linked:?}");
     }

@@ -3,8 +3,8 @@
 //! Messages are read as raw JSON (`docs/adr/0009-acp.md`): payloads that only pass through stay
 //! unchanged, and unknown kinds of updates are ignored.
 
-mod asked;
 mod blocks;
+mod questions;
 mod read;
 mod tools;
 mod write;
@@ -13,13 +13,13 @@ use std::path::PathBuf;
 
 use ringback_mcp_wire::{Fault, Id, Limits, Message, Object, RawValue, Reply};
 
-use self::asked::Questions;
-use self::read::Takes;
+use self::questions::Questions;
+use self::read::PromptCapabilities;
 use self::tools::ToolCalls;
 use crate::event::{AgentEvent, StopReason};
-use crate::handle::Told;
+use crate::handle::QueuedMessage;
 use crate::policy::SharedPolicy;
-use crate::talk::{Out, Wait};
+use crate::protocol::{Effects, Wait};
 use crate::text::Text;
 
 /// The supported version of the protocol.
@@ -65,7 +65,7 @@ pub(crate) struct Conversation {
     said: Text,
     thought: Text,
     calls: ToolCalls,
-    takes: Takes,
+    takes: PromptCapabilities,
     questions: Questions,
 }
 
@@ -83,7 +83,7 @@ enum Stage {
 impl Conversation {
     /// Starts a conversation and writes its first message. `agent` distinguishes this agent from
     /// its predecessors.
-    pub(crate) fn begin(options: AcpOptions, agent: &str, out: &mut Out) -> Self {
+    pub(crate) fn begin(options: AcpOptions, agent: &str, out: &mut Effects) -> Self {
         let mut conversation = Self {
             options,
             stage: Stage::Initializing(0),
@@ -92,10 +92,11 @@ impl Conversation {
             said: Text::default(),
             thought: Text::default(),
             calls: ToolCalls::default(),
-            takes: Takes::default(),
+            takes: PromptCapabilities::default(),
             questions: Questions::new(agent),
         };
-        let request = conversation.request("initialize", &write::Initialize::new(VERSION), out);
+        let request =
+            conversation.request("initialize", &write::InitializeParams::new(VERSION), out);
         conversation.stage = Stage::Initializing(request);
         conversation
     }
@@ -115,7 +116,7 @@ impl Conversation {
     }
 
     /// Reads a line of the agent's output; returns false if it makes no sense.
-    pub(crate) fn hear(&mut self, line: &[u8], out: &mut Out) -> bool {
+    pub(crate) fn hear(&mut self, line: &[u8], out: &mut Effects) -> bool {
         match Message::decode(line, Limits::default()) {
             Ok(Message::Request(request)) => {
                 let method = request.method.as_ref();
@@ -138,7 +139,7 @@ impl Conversation {
     }
 
     /// Handles a pause in the output, or its end.
-    pub(crate) fn pause(&mut self, is_end: bool, out: &mut Out) {
+    pub(crate) fn pause(&mut self, is_end: bool, out: &mut Effects) {
         if is_end {
             return self.flush(out);
         }
@@ -150,33 +151,33 @@ impl Conversation {
         !self.said.is_empty() || !self.thought.is_empty()
     }
 
-    pub(crate) fn prompt(&mut self, told: &Told, out: &mut Out) {
+    pub(crate) fn prompt(&mut self, told: &QueuedMessage, out: &mut Effects) {
         let blocks = blocks::of(told, &self.options.cwd, self.takes);
         let prompt = write::Prompt { session_id: &self.id, prompt: blocks };
         let request = write::request(&mut self.request_next, "session/prompt", &prompt, out);
         self.stage = Stage::Prompting { request, is_aborting: false };
     }
 
-    pub(crate) fn abort(&mut self, out: &mut Out) {
+    pub(crate) fn abort(&mut self, out: &mut Effects) {
         if let Stage::Prompting { request, is_aborting: false } = self.stage {
             self.stage = Stage::Prompting { request, is_aborting: true };
-            write::notify("session/cancel", &write::OfConversation::new(&self.id), out);
+            write::notify("session/cancel", &write::SessionParams::new(&self.id), out);
             // The protocol requires every open request to be cancelled.
             self.questions.take_all_back(out);
         }
     }
 
-    pub(crate) fn answer(&mut self, id: &str, option: Option<&str>, out: &mut Out) {
+    pub(crate) fn answer(&mut self, id: &str, option: Option<&str>, out: &mut Effects) {
         self.questions.answer(id, option, "caller", out);
     }
 
-    fn asked(&mut self, id: &Id, params: &Object<'_>, out: &mut Out) {
+    fn asked(&mut self, id: &Id, params: &Object<'_>, out: &mut Effects) {
         let is_wanted = matches!(self.stage, Stage::Prompting { is_aborting: false, .. });
         if !is_wanted || !self.is_of_this(params) {
-            return asked::write_outcome(id, None, out);
+            return questions::write_outcome(id, None, out);
         }
         self.flush(out);
-        match asked::Question::read(id, params) {
+        match questions::Question::read(id, params) {
             Some(question) => {
                 self.calls.tell(&question.call, out);
                 let answer = self.options.permissions.of(&question.tool);
@@ -194,13 +195,13 @@ impl Conversation {
         params.text("sessionId").is_some_and(|id| id == self.id)
     }
 
-    fn on_reply(&mut self, reply: &Reply<'_>, out: &mut Out) -> bool {
+    fn on_reply(&mut self, reply: &Reply<'_>, out: &mut Effects) -> bool {
         let is_of = |request: u64| reply.id == Id::from(request);
         match self.stage {
             Stage::Initializing(request) if is_of(request) => {
                 self.on_initialized(reply.outcome, out);
             }
-            Stage::Beginning(request) if is_of(request) => self.on_begun(reply.outcome, out),
+            Stage::Beginning(request) if is_of(request) => self.on_started(reply.outcome, out),
             Stage::TakingUp(request) if is_of(request) => self.on_taken_up(reply.outcome, out),
             Stage::Prompting { request, .. } if is_of(request) => {
                 self.on_turn_end(reply.outcome, out);
@@ -215,12 +216,12 @@ impl Conversation {
         true
     }
 
-    fn on_initialized(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
+    fn on_initialized(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Effects) {
         let result = match outcome {
             Ok(result) => result,
             Err(error) => return self.fail("refused to initialize", error, out),
         };
-        let initialized = read::Initialized::of(result);
+        let initialized = read::InitializeResult::of(result);
         if initialized.version != Some(VERSION) {
             self.stage = Stage::Over;
             let text = format!(
@@ -233,7 +234,10 @@ impl Conversation {
         self.takes = initialized.takes;
         match self.options.resume.take() {
             Some(id) if initialized.can_load => {
-                let load = write::Load { session_id: &id, begin: write::Begin::new(&self.options) };
+                let load = write::LoadSessionParams {
+                    session_id: &id,
+                    begin: write::NewSessionParams::new(&self.options),
+                };
                 let next = &mut self.request_next;
                 self.stage = Stage::TakingUp(write::request(next, "session/load", &load, out));
                 self.id = id;
@@ -247,13 +251,13 @@ impl Conversation {
         }
     }
 
-    fn begin_another(&mut self, out: &mut Out) {
-        let begin = write::Begin::new(&self.options);
+    fn begin_another(&mut self, out: &mut Effects) {
+        let begin = write::NewSessionParams::new(&self.options);
         let next = &mut self.request_next;
         self.stage = Stage::Beginning(write::request(next, "session/new", &begin, out));
     }
 
-    fn on_begun(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
+    fn on_started(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Effects) {
         let id = match outcome {
             Ok(result) => Object::of(result).ok().and_then(|it| it.text("sessionId")),
             Err(error) => return self.fail("did not start a conversation", error, out),
@@ -267,7 +271,7 @@ impl Conversation {
         }
     }
 
-    fn on_taken_up(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
+    fn on_taken_up(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Effects) {
         match outcome {
             Ok(_) => self.is_open(true, out),
             Err(error) => {
@@ -279,12 +283,12 @@ impl Conversation {
         }
     }
 
-    fn is_open(&mut self, is_resumed: bool, out: &mut Out) {
+    fn is_open(&mut self, is_resumed: bool, out: &mut Effects) {
         self.stage = Stage::Ready;
         out.tell(AgentEvent::Conversation { id: self.id.clone(), is_resumed });
     }
 
-    fn on_turn_end(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
+    fn on_turn_end(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Effects) {
         let was_aborting = self.wait() == Some(Wait::Aborting);
         self.flush(out);
         self.calls.tell_rest(out);
@@ -303,18 +307,18 @@ impl Conversation {
         });
     }
 
-    fn fail(&mut self, what: &str, error: &RawValue, out: &mut Out) {
+    fn fail(&mut self, what: &str, error: &RawValue, out: &mut Effects) {
         self.stage = Stage::Over;
         let text = format!("the agent {what}: {}", read::reason(error));
         out.tell(AgentEvent::Error { text });
         out.is_over = true;
     }
 
-    fn request(&mut self, method: &str, params: &impl serde::Serialize, out: &mut Out) -> u64 {
+    fn request(&mut self, method: &str, params: &impl serde::Serialize, out: &mut Effects) -> u64 {
         write::request(&mut self.request_next, method, params, out)
     }
 
-    fn flush(&mut self, out: &mut Out) {
+    fn flush(&mut self, out: &mut Effects) {
         out.events.extend(self.thought.rest().map(|text| AgentEvent::Thought { text }));
         out.events.extend(self.said.rest().map(|text| AgentEvent::Message { text }));
     }

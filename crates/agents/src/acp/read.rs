@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Conversation, Stage};
 use crate::event::{AgentEvent, PlanEntry, StopReason, Usage};
-use crate::talk::Out;
+use crate::protocol::Effects;
 
 /// How much of a reason is shown.
 const REASON_CHARS_MAX: usize = 4000;
@@ -14,34 +14,34 @@ const ENTRIES_MAX: usize = 100;
 
 /// The capabilities of an agent.
 #[derive(Debug)]
-pub(super) struct Initialized {
+pub(super) struct InitializeResult {
     pub(super) version: Option<u64>,
     pub(super) can_load: bool,
-    pub(super) takes: Takes,
+    pub(super) takes: PromptCapabilities,
 }
 
 /// What an agent accepts in a prompt besides text and links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Takes {
+pub(super) struct PromptCapabilities {
     pub(super) images: bool,
     pub(super) audio: bool,
     /// Embedded files, with their names.
     pub(super) files: bool,
 }
 
-impl Initialized {
+impl InitializeResult {
     pub(super) fn of(result: &RawValue) -> Self {
         let result = Object::of(result).unwrap_or_default();
         let can = object(&result, "agentCapabilities");
         Self {
             version: value(&result, "protocolVersion"),
             can_load: can.as_ref().and_then(|can| value(can, "loadSession")).unwrap_or(false),
-            takes: Takes::of(&can.unwrap_or_default()),
+            takes: PromptCapabilities::of(&can.unwrap_or_default()),
         }
     }
 }
 
-impl Takes {
+impl PromptCapabilities {
     fn of(can: &Object<'_>) -> Self {
         let prompts = object(can, "promptCapabilities").unwrap_or_default();
         let takes = |name| value(&prompts, name).unwrap_or(false);
@@ -51,7 +51,7 @@ impl Takes {
 
 impl Conversation {
     /// Handles an update of the conversation.
-    pub(super) fn update(&mut self, params: &Object<'_>, out: &mut Out) {
+    pub(super) fn update(&mut self, params: &Object<'_>, out: &mut Effects) {
         // When a conversation is resumed, its history is replayed.
         if matches!(self.stage, Stage::TakingUp(_)) {
             return;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::Permissions;
 
-fn told(text: &str) -> Told {
-    Told { text: text.to_owned(), attached: Vec::new(), room: 1 << 20, n_aborts: 0 }
+fn told(text: &str) -> QueuedMessage {
+    QueuedMessage { text: text.to_owned(), attached: Vec::new(), room: 1 << 20, n_aborts: 0 }
 }
 
 /// Returns what is written and reported when the agent writes these lines, after a conversation has
@@ -12,7 +12,7 @@ fn told(text: &str) -> Told {
 fn said(lines: &[&str]) -> (Vec<String>, Vec<String>) {
     let (mut conversation, mut out) = open(Permissions::Ask);
     conversation.prompt(&told("go"), &mut out);
-    out = Out::default();
+    out = Effects::default();
     for line in lines {
         assert!(conversation.hear(line.as_bytes(), &mut out), "{line}");
     }
@@ -20,8 +20,8 @@ fn said(lines: &[&str]) -> (Vec<String>, Vec<String>) {
     seen(&mut out)
 }
 
-fn open(permissions: Permissions) -> (Conversation, Out) {
-    let mut out = Out::default();
+fn open(permissions: Permissions) -> (Conversation, Effects) {
+    let mut out = Effects::default();
     let options =
         AcpOptions { cwd: "/w".into(), permissions: permissions.into(), ..AcpOptions::default() };
     let mut conversation = Conversation::begin(options, "p7", &mut out);
@@ -35,7 +35,7 @@ fn open(permissions: Permissions) -> (Conversation, Out) {
     (conversation, out)
 }
 
-fn seen(out: &mut Out) -> (Vec<String>, Vec<String>) {
+fn seen(out: &mut Effects) -> (Vec<String>, Vec<String>) {
     let written = String::from_utf8(std::mem::take(&mut out.bytes)).unwrap();
     let told = out.events.drain(..).map(|event| event.encode()).collect();
     (written.lines().map(ToOwned::to_owned).collect(), told)
@@ -57,7 +57,7 @@ const ASK: &str = r#"{"jsonrpc":"2.0","id":"q","method":"session/request_permiss
 /// REQ: "`mcpServers` of `session/new` carries `inside`".
 #[test]
 fn a_conversation_begins_with_the_server_of_its_tools() {
-    let mut out = Out::default();
+    let mut out = Effects::default();
     let server = McpServer {
         name: "ringback".to_owned(),
         command: "/mcp/bin/inside".into(),
@@ -169,7 +169,7 @@ fn what_is_not_known_is_passed_over() {
 fn a_question_waits_for_its_answer_and_takes_no_other() {
     let (mut conversation, mut out) = open(Permissions::Ask);
     conversation.prompt(&told("go"), &mut out);
-    out = Out::default();
+    out = Effects::default();
     conversation.hear(ASK.as_bytes(), &mut out);
     let (written, told) = seen(&mut out);
     assert!(written.is_empty());
@@ -202,7 +202,7 @@ fn a_policy_answers_by_itself() {
     for (permissions, option) in [(Permissions::Allow, "y"), (Permissions::Deny, "n")] {
         let (mut conversation, mut out) = open(permissions);
         conversation.prompt(&told("go"), &mut out);
-        out = Out::default();
+        out = Effects::default();
         conversation.hear(ASK.as_bytes(), &mut out);
         let (written, told) = seen(&mut out);
         assert!(written[0].contains(&format!(r#""optionId":"{option}""#)), "{written:?}");
@@ -217,7 +217,7 @@ fn an_abort_takes_questions_back() {
     conversation.abort(&mut out);
     conversation.prompt(&told("go"), &mut out);
     conversation.hear(ASK.as_bytes(), &mut out);
-    out = Out::default();
+    out = Effects::default();
     conversation.abort(&mut out);
     conversation.abort(&mut out);
     let (written, _) = seen(&mut out);
@@ -263,7 +263,7 @@ fn another_version_is_given_up() {
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"result":null}"#,
     ] {
-        let mut out = Out::default();
+        let mut out = Effects::default();
         let mut conversation = Conversation::begin(AcpOptions::default(), "p7", &mut out);
         assert!(conversation.hear(answer.as_bytes(), &mut out));
         assert!(out.is_over && out.events[0].encode().contains("error"), "{answer}");

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ringback_mcp_wire::{Object, RawValue};
 
 use crate::event::AgentEvent;
-use crate::talk::Out;
+use crate::protocol::Effects;
 
 /// The most pending calls; beyond that, the oldest one is reported without its result.
 const CALLS_MAX: usize = 256;
@@ -26,7 +26,7 @@ struct ToolCall {
 
 impl ToolCalls {
     /// Handles a new call, or further details of one.
-    pub(super) fn update(&mut self, update: &Object<'_>, out: &mut Out) {
+    pub(super) fn update(&mut self, update: &Object<'_>, out: &mut Effects) {
         let Some(id) = update.text("toolCallId") else { return };
         if !self.calls.iter().any(|call| call.id == id) {
             if self.calls.len() == CALLS_MAX
@@ -64,12 +64,12 @@ impl ToolCalls {
 
     /// Reports a call that permission is about to be requested for: everything about it is known
     /// now.
-    pub(super) fn tell(&mut self, id: &str, out: &mut Out) {
+    pub(super) fn tell(&mut self, id: &str, out: &mut Effects) {
         self.calls.iter_mut().filter(|call| call.id == id).for_each(|call| call.tell(out));
     }
 
     /// Reports the remaining calls at the end of a turn.
-    pub(super) fn tell_rest(&mut self, out: &mut Out) {
+    pub(super) fn tell_rest(&mut self, out: &mut Effects) {
         self.calls.drain(..).for_each(|mut call| call.tell(out));
     }
 }
@@ -89,7 +89,7 @@ impl ToolCall {
         matches!(self.arguments.get(), "null" | "{}")
     }
 
-    fn tell(&mut self, out: &mut Out) {
+    fn tell(&mut self, out: &mut Effects) {
         if !std::mem::replace(&mut self.is_told, true) {
             out.tell(AgentEvent::ToolCall {
                 id: self.id.clone(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::blocks::Block;
 use super::{AcpOptions, McpServer};
-use crate::talk::Out;
+use crate::protocol::Effects;
 
 #[derive(Serialize)]
 struct Request<'a, P> {
@@ -47,7 +47,7 @@ struct RefusalError<'a> {
 /// The first message. It offers no files and no terminals: the agent has those of its workspace.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Initialize {
+pub(super) struct InitializeParams {
     protocol_version: u64,
     client_capabilities: ClientCapabilities,
     client_info: ClientInfo,
@@ -76,7 +76,7 @@ struct ClientInfo {
 /// Starts a conversation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Begin<'a> {
+pub(super) struct NewSessionParams<'a> {
     cwd: &'a Path,
     mcp_servers: Vec<Server<'a>>,
 }
@@ -98,10 +98,10 @@ struct Variable<'a> {
 /// Resumes a conversation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Load<'a> {
+pub(super) struct LoadSessionParams<'a> {
     pub(super) session_id: &'a str,
     #[serde(flatten)]
-    pub(super) begin: Begin<'a>,
+    pub(super) begin: NewSessionParams<'a>,
 }
 
 /// Sends a prompt.
@@ -115,11 +115,11 @@ pub(super) struct Prompt<'a> {
 /// A message about the conversation as a whole.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OfConversation<'a> {
+pub(super) struct SessionParams<'a> {
     session_id: &'a str,
 }
 
-impl Initialize {
+impl InitializeParams {
     pub(super) const fn new(protocol_version: u64) -> Self {
         Self {
             protocol_version,
@@ -136,7 +136,7 @@ impl Initialize {
     }
 }
 
-impl<'a> Begin<'a> {
+impl<'a> NewSessionParams<'a> {
     pub(super) fn new(options: &'a AcpOptions) -> Self {
         let server = |server: &'a McpServer| Server {
             name: &server.name,
@@ -148,36 +148,41 @@ impl<'a> Begin<'a> {
     }
 }
 
-impl<'a> OfConversation<'a> {
+impl<'a> SessionParams<'a> {
     pub(super) const fn new(session_id: &'a str) -> Self {
         Self { session_id }
     }
 }
 
 /// Sends a request, and returns its number.
-pub(super) fn request(next: &mut u64, method: &str, params: &impl Serialize, out: &mut Out) -> u64 {
+pub(super) fn request(
+    next: &mut u64,
+    method: &str,
+    params: &impl Serialize,
+    out: &mut Effects,
+) -> u64 {
     let id = *next;
     *next += 1;
     line(&Request { jsonrpc: "2.0", id, method, params }, out);
     id
 }
 
-pub(super) fn notify(method: &str, params: &impl Serialize, out: &mut Out) {
+pub(super) fn notify(method: &str, params: &impl Serialize, out: &mut Effects) {
     line(&Notification { jsonrpc: "2.0", method, params }, out);
 }
 
-pub(super) fn respond(id: &Id, result: &impl Serialize, out: &mut Out) {
+pub(super) fn respond(id: &Id, result: &impl Serialize, out: &mut Effects) {
     line(&Response { jsonrpc: "2.0", id, result }, out);
 }
 
-pub(super) fn refuse(id: &Id, fault: &Fault, out: &mut Out) {
+pub(super) fn refuse(id: &Id, fault: &Fault, out: &mut Effects) {
     let error = RefusalError { code: fault.code.number(), message: &fault.message };
     line(&Refusal { jsonrpc: "2.0", id, error }, out);
 }
 
 /// A message that cannot be serialized (a path that is not UTF-8) is not sent: the agent then does
 /// not answer, and that is reported.
-fn line(message: &impl Serialize, out: &mut Out) {
+fn line(message: &impl Serialize, out: &mut Effects) {
     if let Ok(text) = serde_json::to_string(message) {
         out.write(&text);
     }

@@ -17,7 +17,7 @@ const VERSION_CHARS_MAX: usize = 100;
 
 /// An installed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct InstalledAgent {
     /// The program.
     pub program: PathBuf,
     /// Its version; `None` if it does not report a usable one.
@@ -28,10 +28,14 @@ pub struct Found {
 ///
 /// # Cancel safety
 /// The program is ended.
-pub async fn check(preset: &Preset, path: &OsStr, env: Vec<(OsString, OsString)>) -> Option<Found> {
+pub async fn check(
+    preset: &Preset,
+    path: &OsStr,
+    env: Vec<(OsString, OsString)>,
+) -> Option<InstalledAgent> {
     let program = find_program(&preset.program, path)?;
     let asked = tokio::time::timeout(VERSION_LIMIT, version(&program, env)).await;
-    Some(Found { program, version: asked.ok().flatten() })
+    Some(InstalledAgent { program, version: asked.ok().flatten() })
 }
 
 /// Returns the first program of this name in a list of directories in the format of `PATH`.
@@ -76,7 +80,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    async fn checked(directory: &Path) -> Option<Found> {
+    async fn checked(directory: &Path) -> Option<InstalledAgent> {
         check(preset("goose").unwrap(), directory.as_os_str(), Vec::new()).await
     }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-pub use self::check::{Found, check, find_program};
+pub use self::check::{InstalledAgent, check, find_program};
 use crate::files::ConfigFile;
 use crate::permission::Permissions;
 use crate::template::fill;
@@ -50,7 +50,7 @@ pub struct Preset {
     #[serde(default)]
     env: BTreeMap<String, String>,
     #[serde(default)]
-    allowed: Allowed,
+    allowed: AllowAllOptions,
     model: Model,
     #[serde(default, rename = "file")]
     files: Vec<FileTemplate>,
@@ -95,7 +95,7 @@ pub struct ModelDoor {
 
 /// An agent that is ready to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedAgent {
     /// The program.
     pub program: String,
     /// Its arguments. If it runs once for each message, [`Self::again`] has those for every message
@@ -120,7 +120,7 @@ struct File {
 /// Additions if everything is allowed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Allowed {
+struct AllowAllOptions {
     /// Inserted before a final argument that stands for the message, otherwise appended.
     args: Vec<String>,
     env: BTreeMap<String, String>,
@@ -155,7 +155,7 @@ impl Preset {
 
     /// Fills in all values.
     #[must_use]
-    pub fn prepare(&self, setting: &Setting<'_>) -> Prepared {
+    pub fn prepare(&self, setting: &Setting<'_>) -> PreparedAgent {
         let inside_args = serde_json::Value::from(setting.inside_args).to_string();
         let nowhere = ModelDoor { url: String::new(), key: String::new(), model: String::new() };
         let door = setting.model.unwrap_or(&nowhere);
@@ -172,7 +172,7 @@ impl Preset {
             let text = format!("{first}{}", file.text.trim_start());
             ConfigFile { path: file.path.clone(), text: fill(&text, &values) }
         };
-        Prepared {
+        PreparedAgent {
             program: self.program.clone(),
             args: self.arguments(&self.args, setting, &values),
             again: self.arguments(&self.args_again, setting, &values),

@@ -4,7 +4,7 @@ use super::*;
 
 const DOOR: &str = "http://127.0.0.1:8080";
 
-fn prepared(name: &str, permissions: Permissions, has_model: bool) -> Prepared {
+fn prepared(name: &str, permissions: Permissions, has_model: bool) -> PreparedAgent {
     let inside_args = ["--socket".to_owned(), "/mcp/relay.sock".to_owned()];
     let door =
         ModelDoor { url: DOOR.to_owned(), key: "place\"holder".to_owned(), model: "m".to_owned() };

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::mcp::Mcp;
 use super::output::{Output, json};
-use super::runner::{Runner, Stopped};
+use super::runner::{Runner, ScriptEnd};
 use super::{LINE_BYTES_MAX, script};
 
 /// The directory of conversations.
@@ -23,10 +23,10 @@ struct Reader {
 }
 
 /// A client's request.
-enum Wanted {
+enum ClientRequest {
     Initialize(Id),
-    Begin(Id, Opening),
-    TakeUp(Id, Opening, String),
+    Begin(Id, ConversationSpec),
+    TakeUp(Id, ConversationSpec, String),
     Prompt(Id, Prompt),
     Cancel,
     Answer(Option<String>),
@@ -41,7 +41,7 @@ struct Prompt {
 }
 
 /// The directory of a conversation, and its server.
-struct Opening {
+struct ConversationSpec {
     cwd: PathBuf,
     server: Option<Server>,
 }
@@ -65,19 +65,19 @@ pub(super) async fn serve(era: Era) -> Result<u8, String> {
     let mut conversation = None;
     while let Some(wanted) = reader.next().await? {
         match wanted {
-            Wanted::Initialize(id) => {
+            ClientRequest::Initialize(id) => {
                 let prompts = r#"{"image":true,"audio":true,"embeddedContext":true}"#;
                 let can = format!(
                     r#"{{"loadSession":true,"promptCapabilities":{prompts},"mcpCapabilities":{{}}}}"#
                 );
                 respond(&id, &format!(r#"{{"protocolVersion":1,"agentCapabilities":{can}}}"#))?;
             }
-            Wanted::Begin(id, opening) => {
+            ClientRequest::Begin(id, opening) => {
                 let name = format!("scripted-{}", std::process::id());
                 conversation = Some(Conversation::open(&opening, &name, era).await?);
                 respond(&id, &format!(r#"{{"sessionId":{}}}"#, json(&name)))?;
             }
-            Wanted::TakeUp(id, opening, name) => {
+            ClientRequest::TakeUp(id, opening, name) => {
                 let before = Conversation::file(&opening.cwd, &name).exists();
                 if !before {
                     refuse(&id, "unknown conversation")?;
@@ -88,7 +88,7 @@ pub(super) async fn serve(era: Era) -> Result<u8, String> {
                 conversation = Some(taken);
                 respond(&id, "{}")?;
             }
-            Wanted::Prompt(id, prompt) => {
+            ClientRequest::Prompt(id, prompt) => {
                 let Some(conversation) = &mut conversation else {
                     refuse(&id, "no conversation was started")?;
                     continue;
@@ -97,15 +97,15 @@ pub(super) async fn serve(era: Era) -> Result<u8, String> {
                     return Ok(code);
                 }
             }
-            Wanted::Unknown(Some(id)) => refuse(&id, "unknown method")?,
-            Wanted::Unknown(None) | Wanted::Cancel | Wanted::Answer(_) => {}
+            ClientRequest::Unknown(Some(id)) => refuse(&id, "unknown method")?,
+            ClientRequest::Unknown(None) | ClientRequest::Cancel | ClientRequest::Answer(_) => {}
         }
     }
     Ok(0)
 }
 
 impl Conversation {
-    async fn open(opening: &Opening, name: &str, era: Era) -> Result<Self, String> {
+    async fn open(opening: &ConversationSpec, name: &str, era: Era) -> Result<Self, String> {
         let mcp = match &opening.server {
             None => None,
             Some(Server { program, args, env }) => Some(Mcp::start(program, args, env, era).await?),
@@ -163,21 +163,21 @@ impl Conversation {
             loop {
                 tokio::select! {
                     stopped = &mut run => match stopped? {
-                        Stopped::Done => break "end_turn",
-                        Stopped::Exit(code) => return Ok(Some(code)),
+                        ScriptEnd::Done => break "end_turn",
+                        ScriptEnd::Exit(code) => return Ok(Some(code)),
                     },
                     wanted = reader.next() => match wanted? {
                         None => return Ok(Some(0)),
-                        Some(Wanted::Cancel) => break "cancelled",
-                        Some(Wanted::Answer(option)) => drop(self.answers.try_send(option)),
+                        Some(ClientRequest::Cancel) => break "cancelled",
+                        Some(ClientRequest::Answer(option)) => drop(self.answers.try_send(option)),
                         Some(
-                            Wanted::Initialize(other)
-                            | Wanted::Begin(other, _)
-                            | Wanted::TakeUp(other, ..)
-                            | Wanted::Prompt(other, _)
-                            | Wanted::Unknown(Some(other)),
+                            ClientRequest::Initialize(other)
+                            | ClientRequest::Begin(other, _)
+                            | ClientRequest::TakeUp(other, ..)
+                            | ClientRequest::Prompt(other, _)
+                            | ClientRequest::Unknown(Some(other)),
                         ) => refuse(&other, "a turn is already running")?,
-                        Some(Wanted::Unknown(None)) => {}
+                        Some(ClientRequest::Unknown(None)) => {}
                     },
                 }
             }
@@ -193,7 +193,7 @@ impl Reader {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    async fn next(&mut self) -> Result<Option<Wanted>, String> {
+    async fn next(&mut self) -> Result<Option<ClientRequest>, String> {
         loop {
             while let Some(line) = self.lines.pop() {
                 if let Line::Whole(line) = line {
@@ -208,30 +208,30 @@ impl Reader {
     }
 }
 
-fn wanted(line: &[u8]) -> Wanted {
+fn wanted(line: &[u8]) -> ClientRequest {
     match Message::decode(line, Limits::default()) {
         Ok(Message::Request(request)) => {
             let (id, params) = (request.id, &request.params);
             let name = || params.text("sessionId").unwrap_or_default().into_owned();
             match request.method.as_ref() {
-                "initialize" => Wanted::Initialize(id),
-                "session/new" => Wanted::Begin(id, Opening::of(params)),
-                "session/load" => Wanted::TakeUp(id, Opening::of(params), name()),
-                "session/prompt" => Wanted::Prompt(id, prompt(params)),
-                _ => Wanted::Unknown(Some(id)),
+                "initialize" => ClientRequest::Initialize(id),
+                "session/new" => ClientRequest::Begin(id, ConversationSpec::of(params)),
+                "session/load" => ClientRequest::TakeUp(id, ConversationSpec::of(params), name()),
+                "session/prompt" => ClientRequest::Prompt(id, prompt(params)),
+                _ => ClientRequest::Unknown(Some(id)),
             }
         }
-        Ok(Message::Notification(told)) if told.method == "session/cancel" => Wanted::Cancel,
+        Ok(Message::Notification(told)) if told.method == "session/cancel" => ClientRequest::Cancel,
         Ok(Message::Reply(reply)) => {
             let outcome = reply.outcome.ok().and_then(|result| Object::of(result).ok());
             let outcome = outcome.and_then(|it| Object::of(it.get("outcome")?).ok());
-            Wanted::Answer(outcome.and_then(|it| Some(it.text("optionId")?.into_owned())))
+            ClientRequest::Answer(outcome.and_then(|it| Some(it.text("optionId")?.into_owned())))
         }
-        Ok(Message::Notification(_)) | Err(_) => Wanted::Unknown(None),
+        Ok(Message::Notification(_)) | Err(_) => ClientRequest::Unknown(None),
     }
 }
 
-impl Opening {
+impl ConversationSpec {
     fn of(params: &Object<'_>) -> Self {
         let cwd = params.text("cwd").unwrap_or_default().into_owned().into();
         let servers: Vec<Object<'_>> = list(params, "mcpServers");

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use ringback_mcp_wire::{Era, RawValue};
 use tokio::time::{Instant, timeout_at};
 
-use crate::mcp_client::{Heard, ServerAnswer, ServerSpec, ToolServer};
+use crate::mcp_client::{ServerAnswer, ServerMessage, ServerSpec, ToolServer};
 
 /// An MCP server.
 #[derive(Debug)]
@@ -90,9 +90,9 @@ impl Mcp {
         match timeout_at(until, self.server.next()).await {
             Err(_) => return Ok(None),
             Ok(Err(error)) => return Err(error.to_string()),
-            Ok(Ok(Heard::Answer(id, answer))) => drop(self.answers.insert(id, answer)),
-            Ok(Ok(Heard::Changed)) => self.n_changes += 1,
-            Ok(Ok(Heard::Progress { .. })) => {}
+            Ok(Ok(ServerMessage::Answer(id, answer))) => drop(self.answers.insert(id, answer)),
+            Ok(Ok(ServerMessage::Changed)) => self.n_changes += 1,
+            Ok(Ok(ServerMessage::Progress { .. })) => {}
         }
         Ok(Some(()))
     }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::mcp::{Answer, Mcp};
 use super::output::{Output, shown};
-use super::script::{Call, Child, Expected, Step};
+use super::script::{Call, Child, Expectation, Step};
 use crate::event::{AgentEvent, PlanEntry};
 
 /// How long a tool list may take: a server may wait for its own tools.
@@ -37,7 +37,7 @@ pub(super) struct Runner {
 
 /// Where a script stopped.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
+pub(super) enum ScriptEnd {
     /// At its end.
     Done,
     /// At a step that ends the program, or at a failed `expect`.
@@ -52,7 +52,7 @@ struct Outcome {
 }
 
 /// A pending call.
-struct Begun<'a> {
+struct PendingCall<'a> {
     call: &'a Call,
     name: String,
     request: u64,
@@ -72,18 +72,18 @@ impl Runner {
     }
 
     /// Runs every step, and reports the events.
-    pub(super) async fn run(&mut self, steps: Vec<Step>) -> Result<Stopped, String> {
+    pub(super) async fn run(&mut self, steps: Vec<Step>) -> Result<ScriptEnd, String> {
         for step in steps {
             match self.step(step).await? {
-                Stopped::Done => {}
-                exit @ Stopped::Exit(_) => return Ok(exit),
+                ScriptEnd::Done => {}
+                exit @ ScriptEnd::Exit(_) => return Ok(exit),
             }
         }
         self.output.tell(&AgentEvent::Done)?;
-        Ok(Stopped::Done)
+        Ok(ScriptEnd::Done)
     }
 
-    async fn step(&mut self, step: Step) -> Result<Stopped, String> {
+    async fn step(&mut self, step: Step) -> Result<ScriptEnd, String> {
         match step {
             Step::Say(text) => self.output.say(text)?,
             Step::Think(text) => self.output.tell(&AgentEvent::Thought { text })?,
@@ -125,20 +125,20 @@ impl Runner {
                     self.output.raw(&text)?;
                 }
             }
-            Step::End { code } => return Ok(Stopped::Exit(code)),
+            Step::End { code } => return Ok(ScriptEnd::Exit(code)),
         }
-        Ok(Stopped::Done)
+        Ok(ScriptEnd::Done)
     }
 
-    fn wrote(&self, written: std::io::Result<()>, path: &str) -> Result<Stopped, String> {
+    fn wrote(&self, written: std::io::Result<()>, path: &str) -> Result<ScriptEnd, String> {
         match written {
-            Ok(()) => Ok(Stopped::Done),
+            Ok(()) => Ok(ScriptEnd::Done),
             Err(error) => self.unexpected(format!("`{path}`: {error}")),
         }
     }
 
     /// Requests permission; the answer becomes the last result.
-    async fn ask(&mut self, tool: &str) -> Result<Stopped, String> {
+    async fn ask(&mut self, tool: &str) -> Result<ScriptEnd, String> {
         self.n_calls += 1;
         let name = format!("ask-{}", self.n_calls);
         let Some(answers) = self.answers.as_mut().filter(|_| self.output.has_client()) else {
@@ -149,23 +149,23 @@ impl Runner {
         let is_error = option.as_deref() != Some("once");
         let text = option.unwrap_or_else(|| "no answer".to_owned());
         self.last = Some(Outcome { is_error, result: told(&text) });
-        Ok(Stopped::Done)
+        Ok(ScriptEnd::Done)
     }
 
     /// Starts all calls, then waits for each.
     async fn together(&mut self, calls: &[Call]) -> Result<(), String> {
         let started = Instant::now();
-        let mut begun = Vec::with_capacity(calls.len());
+        let mut pending = Vec::with_capacity(calls.len());
         for call in calls {
-            begun.push(self.begin(call).await?);
+            pending.push(self.begin(call).await?);
         }
-        for begun in begun {
-            self.end(begun, started).await?;
+        for pending in pending {
+            self.end(pending, started).await?;
         }
         Ok(())
     }
 
-    async fn begin<'a>(&mut self, call: &'a Call) -> Result<Begun<'a>, String> {
+    async fn begin<'a>(&mut self, call: &'a Call) -> Result<PendingCall<'a>, String> {
         #[derive(Serialize)]
         struct Params<'a> {
             name: &'a str,
@@ -185,11 +185,11 @@ impl Runner {
         let params = to_raw_value(&Params { name: &call.tool, arguments: &arguments })
             .map_err(|error| error.to_string())?;
         let request = self.mcp()?.ask("tools/call", &params).await?;
-        Ok(Begun { call, name, request })
+        Ok(PendingCall { call, name, request })
     }
 
-    async fn end(&mut self, begun: Begun<'_>, started: Instant) -> Result<(), String> {
-        let Begun { call, name, request } = begun;
+    async fn end(&mut self, pending: PendingCall<'_>, started: Instant) -> Result<(), String> {
+        let PendingCall { call, name, request } = pending;
         let wait_ms = call.cancel_after_ms.unwrap_or(call.timeout_ms);
         let until = started + Duration::from_millis(wait_ms);
         let answer = self.mcp()?.answer_or_not(request, until).await?;
@@ -210,7 +210,7 @@ impl Runner {
         Ok(())
     }
 
-    async fn child(&mut self, child: &Child) -> Result<Stopped, String> {
+    async fn child(&mut self, child: &Child) -> Result<ScriptEnd, String> {
         #[derive(Serialize)]
         struct Arguments<'a> {
             message: &'a str,
@@ -232,15 +232,15 @@ impl Runner {
             cancel_after_ms: None,
         };
         self.together(&[call]).await?;
-        Ok(Stopped::Done)
+        Ok(ScriptEnd::Done)
     }
 
-    async fn wait_tool(&mut self, tool: &str, timeout_ms: u64) -> Result<Stopped, String> {
+    async fn wait_tool(&mut self, tool: &str, timeout_ms: u64) -> Result<ScriptEnd, String> {
         let until = Instant::now() + Duration::from_millis(timeout_ms);
         loop {
             let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;
             if names.iter().any(|name| name == tool) {
-                return Ok(Stopped::Done);
+                return Ok(ScriptEnd::Done);
             }
             if !self.mcp()?.change(until).await? {
                 return self.unexpected(format!("unknown tool `{tool}`"));
@@ -248,22 +248,22 @@ impl Runner {
         }
     }
 
-    fn expect(&mut self, expected: &Expected) -> Result<Stopped, String> {
+    fn expect(&mut self, expected: &Expectation) -> Result<ScriptEnd, String> {
         let Some(last) = &self.last else {
             return self.unexpected("nothing was called before `expect`".to_owned());
         };
         let is_as_expected = expected.is_error.is_none_or(|is_error| is_error == last.is_error)
             && expected.contains.as_ref().is_none_or(|part| last.result.get().contains(part));
         if is_as_expected {
-            return Ok(Stopped::Done);
+            return Ok(ScriptEnd::Done);
         }
         let text = format!("the last result is not as expected: {}", shown(&last.result));
         self.unexpected(text)
     }
 
-    fn unexpected(&self, text: String) -> Result<Stopped, String> {
+    fn unexpected(&self, text: String) -> Result<ScriptEnd, String> {
         self.output.tell(&AgentEvent::Error { text })?;
-        Ok(Stopped::Exit(EXIT_UNEXPECTED))
+        Ok(ScriptEnd::Exit(EXIT_UNEXPECTED))
     }
 
     fn mcp(&mut self) -> Result<&mut Mcp, String> {

@@ -51,7 +51,7 @@ pub(super) enum Step {
     /// Remove a file.
     Remove { path: String },
     /// Check the last result, and end with an error if it differs.
-    Expect(Expected),
+    Expect(Expectation),
     /// Say the text of the last result.
     Print {},
     /// Write an invalid output line a number of times.
@@ -98,7 +98,7 @@ pub(super) struct Child {
 /// The expected last result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Expected {
+pub(super) struct Expectation {
     /// Whether it failed.
     #[serde(default)]
     pub(super) is_error: Option<bool>,
@@ -110,13 +110,13 @@ pub(super) struct Expected {
 /// An invalid line of a script.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line} of the script is not a valid step: {reason}")]
-pub(super) struct Wrong {
+pub(super) struct ScriptError {
     line: usize,
     reason: serde_json::Error,
 }
 
 /// Reads a script. A text that does not start with `{` or `#` is not a script: it is echoed.
-pub(super) fn parse(text: &str, message: &str) -> Result<Vec<Step>, Wrong> {
+pub(super) fn parse(text: &str, message: &str) -> Result<Vec<Step>, ScriptError> {
     if !text.trim_start().starts_with(['{', '#']) {
         return Ok(vec![Step::Say(text.to_owned())]);
     }
@@ -129,7 +129,7 @@ pub(super) fn parse(text: &str, message: &str) -> Result<Vec<Step>, Wrong> {
         match serde_json::from_str(line) {
             Ok(Step::Say(text)) => steps.push(Step::Say(text.replace(MESSAGE_MARK, message))),
             Ok(step) => steps.push(step),
-            Err(reason) => return Err(Wrong { line: idx + 1, reason }),
+            Err(reason) => return Err(ScriptError { line: idx + 1, reason }),
         }
     }
     Ok(steps)

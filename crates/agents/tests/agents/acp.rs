@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ringback_agents::{
-    AcpOptions, AgentEvent, AgentHandle, Attached, Driver, McpServer, Permissions, Protocol,
+    AcpOptions, AgentEvent, AgentHandle, Driver, McpServer, MessageAttachment, Permissions,
+    Protocol,
 };
 use ringback_testkit::{soon, wait_for};
 
@@ -36,7 +37,7 @@ fn scripted(cwd: &Path, resume: Option<String>, permissions: Permissions) -> (Dr
 async fn what_comes_with_a_message_is_shown_to_an_agent_that_takes_it() {
     let directory = tempfile::tempdir().unwrap();
     let (mut driver, handle) = scripted(directory.path(), None, Permissions::Ask);
-    let attached = |name: &str, mime: Option<&str>, data: &'static [u8]| Attached {
+    let attached = |name: &str, mime: Option<&str>, data: &'static [u8]| MessageAttachment {
         name: name.to_owned(),
         mime_type: mime.map(ToOwned::to_owned),
         size: data.len(),
@@ -178,7 +179,7 @@ async fn a_policy_allows_and_denies() {
 
 /// Rule: if a conversation cannot be resumed, a new one starts, and that is reported.
 #[tokio::test]
-async fn a_conversation_that_is_gone_is_begun_anew() {
+async fn a_conversation_that_is_gone_is_started_again() {
     let directory = tempfile::tempdir().unwrap();
     let gone = Some("gone".to_owned());
     let (mut driver, handle) = scripted(directory.path(), gone, Permissions::Ask);

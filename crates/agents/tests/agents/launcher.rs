@@ -5,7 +5,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_agents::{Agent, AgentEvent, AgentProcess, AgentSpec, Exiting, Launched, Launcher};
+use ringback_agents::{
+    Agent, AgentEvent, AgentProcess, AgentSpec, ExitFuture, LaunchedProcess, Launcher,
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 
@@ -13,7 +15,7 @@ use crate::support::{next, rest, spec};
 
 /// Starts the agent, and another process that signals go to.
 #[derive(Debug)]
-struct Elsewhere;
+struct SplitLauncher;
 
 #[derive(Debug)]
 struct Process {
@@ -22,16 +24,16 @@ struct Process {
 }
 
 #[derive(Debug)]
-struct Refuses;
+struct RefusingLauncher;
 
-impl Launcher for Elsewhere {
-    fn launch(&self, spec: &AgentSpec) -> Result<Launched, Box<dyn Error + Send + Sync>> {
+impl Launcher for SplitLauncher {
+    fn launch(&self, spec: &AgentSpec) -> Result<LaunchedProcess, Box<dyn Error + Send + Sync>> {
         let mut command = tokio::process::Command::new(&spec.command);
         command.args(&spec.args).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        Ok(Launched {
+        Ok(LaunchedProcess {
             stdin: Box::new(child.stdin.take().ok_or("it has no input")?),
             stdout: Box::new(child.stdout.take().ok_or("it has no output")?),
             stderr: Box::new(child.stderr.take().ok_or("it has no error output")?),
@@ -45,7 +47,7 @@ impl AgentProcess for Process {
         self.child.id()
     }
 
-    fn wait(&mut self) -> Exiting<'_> {
+    fn wait(&mut self) -> ExitFuture<'_> {
         Box::pin(self.child.wait())
     }
 
@@ -58,8 +60,8 @@ impl AgentProcess for Process {
     }
 }
 
-impl Launcher for Refuses {
-    fn launch(&self, _: &AgentSpec) -> Result<Launched, Box<dyn Error + Send + Sync>> {
+impl Launcher for RefusingLauncher {
+    fn launch(&self, _: &AgentSpec) -> Result<LaunchedProcess, Box<dyn Error + Send + Sync>> {
         Err("no room for the agent".into())
     }
 }
@@ -70,7 +72,7 @@ async fn an_agent_from_a_launcher_is_talked_to_and_ended() {
     let script = r#"trap 'echo "{\"type\":\"log\",\"text\":\"asked\"}"; exit 4' TERM
         read -r line; echo '{"type":"done"}'; while :; do sleep 0.02; done"#;
     let spec =
-        AgentSpec { launcher: Some(Arc::new(Elsewhere)), ..spec("/bin/sh", &["-c", script]) };
+        AgentSpec { launcher: Some(Arc::new(SplitLauncher)), ..spec("/bin/sh", &["-c", script]) };
     let (mut agent, handle) = Agent::start(&spec).unwrap();
     handle.send("go").unwrap();
     assert!(matches!(next(&mut agent).await, AgentEvent::Done));
@@ -82,7 +84,7 @@ async fn an_agent_from_a_launcher_is_talked_to_and_ended() {
 /// Rule: a launcher's error is reported.
 #[tokio::test]
 async fn what_a_launcher_refuses_is_told() {
-    let spec = AgentSpec { launcher: Some(Arc::new(Refuses)), ..spec("/bin/agent", &[]) };
+    let spec = AgentSpec { launcher: Some(Arc::new(RefusingLauncher)), ..spec("/bin/agent", &[]) };
     let error = Agent::start(&spec).unwrap_err();
     assert!(error.to_string().contains("/bin/agent"), "{error}");
     assert_eq!(error.source().unwrap().to_string(), "no room for the agent");

@@ -31,7 +31,7 @@ async fn a_message_is_a_run_and_the_next_one_continues() {
     let shot = OneShot {
         args: words(&["--message", "{message}"]),
         args_again: words(&["--continue", "--message={message}"]),
-        is_begun: false,
+        has_started: false,
     };
     let file = ConfigFile { path: "conf/mcp.json".into(), text: "{\"a\":1}".to_owned() };
     let script = r#"cat $HOME/conf/mcp.json; echo; printf '%s.' "$@"; cat"#;

@@ -11,7 +11,7 @@ use super::{Entry, EntryKind, Skipped, Tree, TreeError, TreeLimits, inner};
 
 /// The result of packing or unpacking an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Packed {
+pub struct ArchiveSummary {
     /// Files and links.
     pub files: u64,
     /// Bytes of files.
@@ -25,9 +25,9 @@ pub struct Packed {
 ///
 /// # Errors
 /// When the archive cannot be written, or reading a file fails half-way.
-pub fn pack(tree: &Tree, entries: &[Entry], out: impl Write) -> Result<Packed, TreeError> {
+pub fn pack(tree: &Tree, entries: &[Entry], out: impl Write) -> Result<ArchiveSummary, TreeError> {
     let mut builder = Builder::new(BufWriter::new(out));
-    let mut packed = Packed::default();
+    let mut packed = ArchiveSummary::default();
     for entry in entries {
         match add(tree, entry, &mut builder) {
             Ok(Some(n_bytes)) => {
@@ -104,16 +104,16 @@ pub fn unpack(
     below: &Path,
     mut content: impl Read + Seek,
     limits: TreeLimits,
-) -> Result<Packed, TreeError> {
+) -> Result<ArchiveSummary, TreeError> {
     let below = inner(below)?;
     each(&mut content, limits, |_| Ok(()))?;
     content.rewind().map_err(archive("read"))?;
     each(&mut content, limits, |found| {
         let path = below.join(&found.path);
         match &found.what {
-            What::Directory => tree.make_dir(&path),
-            What::Symlink(target) => tree.link(&path, target),
-            What::File { executable } => {
+            ArchiveEntryKind::Directory => tree.make_dir(&path),
+            ArchiveEntryKind::Symlink(target) => tree.link(&path, target),
+            ArchiveEntryKind::File { executable } => {
                 tree.write(&path, &mut *found.content, *executable).map(drop)
             }
         }
@@ -121,13 +121,13 @@ pub fn unpack(
 }
 
 /// An entry of an archive.
-struct Found<'a> {
+struct ArchiveEntry<'a> {
     path: PathBuf,
-    what: What,
+    what: ArchiveEntryKind,
     content: &'a mut dyn Read,
 }
 
-enum What {
+enum ArchiveEntryKind {
     File { executable: bool },
     Directory,
     Symlink(PathBuf),
@@ -136,10 +136,10 @@ enum What {
 fn each(
     content: &mut impl Read,
     limits: TreeLimits,
-    mut take: impl FnMut(&mut Found<'_>) -> Result<(), TreeError>,
-) -> Result<Packed, TreeError> {
+    mut take: impl FnMut(&mut ArchiveEntry<'_>) -> Result<(), TreeError>,
+) -> Result<ArchiveSummary, TreeError> {
     let mut archived = Archive::new(BufReader::new(content));
-    let (mut packed, mut n_entries) = (Packed::default(), 0_usize);
+    let (mut packed, mut n_entries) = (ArchiveSummary::default(), 0_usize);
     for entry in archived.entries().map_err(archive("read"))? {
         let mut entry = entry.map_err(archive("read"))?;
         let path = inner(&entry.path().map_err(archive("read"))?)?;
@@ -149,20 +149,20 @@ fn each(
         }
         let kind = entry.header().entry_type();
         let what = if kind.is_dir() {
-            What::Directory
+            ArchiveEntryKind::Directory
         } else if kind.is_symlink() {
             let target = entry.link_name().map_err(archive("read"))?;
             let target = target.ok_or_else(|| TreeError::Unsupported { path: path.clone() })?;
-            What::Symlink(target.into_owned())
+            ArchiveEntryKind::Symlink(target.into_owned())
         } else if kind.is_file() {
             let mode = entry.header().mode().map_err(archive("read"))?;
-            What::File { executable: mode & 0o100 != 0 }
+            ArchiveEntryKind::File { executable: mode & 0o100 != 0 }
         } else if kind.is_pax_global_extensions() {
             continue;
         } else {
             return Err(TreeError::Unsupported { path });
         };
-        if !matches!(what, What::Directory) {
+        if !matches!(what, ArchiveEntryKind::Directory) {
             packed.files += 1;
             packed.bytes = packed.bytes.saturating_add(entry.size());
         }
@@ -173,7 +173,7 @@ fn each(
         if path.as_os_str().is_empty() {
             continue;
         }
-        take(&mut Found { path, what, content: &mut entry })?;
+        take(&mut ArchiveEntry { path, what, content: &mut entry })?;
     }
     Ok(packed)
 }

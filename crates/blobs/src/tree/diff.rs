@@ -3,9 +3,9 @@
 //! * `snapshot`: the earlier state; `ignored`: its `.gitignore` rules.
 //! * `unified`: a change as a unified diff.
 
-mod ignored;
+mod ignore_rules;
 mod snapshot;
-mod unified;
+mod unified_diff;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use ringback_proto::ids::BlobHash;
 use ringback_proto::request::{ChangeKind, FileKind, FileState, WorkspaceChange};
 
-use self::ignored::Ignored;
-use self::snapshot::Before;
+use self::ignore_rules::IgnoreRules;
 pub use self::snapshot::Snapshot;
-use self::unified::Side;
-use super::{Entry, EntryKind, SkipReason, Skipped, Tree, TreeError, TreeLimits, Walked};
+use self::snapshot::SnapshotEntry;
+use self::unified_diff::Side;
+use super::{Entry, EntryKind, SkipReason, Skipped, Tree, TreeError, TreeLimits, TreeListing};
 
 /// Changed files that are listed: more than anyone reads, and few enough for one message.
 const CHANGES_MAX: usize = 10_000;
@@ -72,8 +72,8 @@ pub fn compare(
     limits: TreeLimits,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Diff, DiffError> {
-    let ignored = Ignored::at(start).map_err(DiffError::Content)?;
-    let Present { files: mut now, skipped } = present(tree, start, &ignored, below, limits)?;
+    let ignored = IgnoreRules::at(start).map_err(DiffError::Content)?;
+    let CurrentFiles { files: mut now, skipped } = present(tree, start, &ignored, below, limits)?;
     // The state of the files below a skipped path is unknown.
     let unknown: BTreeSet<&Path> = skipped.iter().map(|skipped| skipped.path.as_path()).collect();
     let mut paths: Vec<&PathBuf> = start.files.keys().collect();
@@ -100,7 +100,7 @@ pub fn compare(
 }
 
 /// The current files.
-struct Present {
+struct CurrentFiles {
     files: BTreeMap<PathBuf, Entry>,
     skipped: Vec<Skipped>,
 }
@@ -110,10 +110,10 @@ struct Present {
 fn present(
     tree: &Tree,
     start: &Snapshot,
-    ignored: &Ignored,
+    ignored: &IgnoreRules,
     below: &Path,
     limits: TreeLimits,
-) -> Result<Present, TreeError> {
+) -> Result<CurrentFiles, TreeError> {
     let is_known = |entry: &Entry| match entry.kind {
         EntryKind::Directory => {
             let first = start.files.range(entry.path.clone()..).next();
@@ -128,14 +128,14 @@ fn present(
     };
     let walked = match tree.entry(below) {
         Ok(entry) if entry.kind == EntryKind::Directory => tree.walk(below, limits, keep)?,
-        Ok(entry) if keep(&entry) => Walked { entries: vec![entry], skipped: Vec::new() },
+        Ok(entry) if keep(&entry) => TreeListing { entries: vec![entry], skipped: Vec::new() },
         // A missing path may be in the earlier state.
-        Ok(_) | Err(TreeError::NotFound { .. }) => Walked::default(),
+        Ok(_) | Err(TreeError::NotFound { .. }) => TreeListing::default(),
         Err(error) => return Err(error),
     };
     let files = walked.entries.into_iter().filter(|entry| entry.kind != EntryKind::Directory);
     let files = files.map(|entry| (entry.path.clone(), entry)).collect();
-    Ok(Present { files, skipped: walked.skipped })
+    Ok(CurrentFiles { files, skipped: walked.skipped })
 }
 
 impl Diff {
@@ -144,7 +144,7 @@ impl Diff {
         tree: &Tree,
         start: &Snapshot,
         path: &Path,
-        before: Option<&Before>,
+        before: Option<&SnapshotEntry>,
         after: Option<&Entry>,
     ) -> Result<(), DiffError> {
         let old = before.map(|before| start.state(before)).transpose();
@@ -203,7 +203,7 @@ impl Diff {
             if is_long { (None, None) } else { (text(old_content()?), text(new_content()?)) };
         let old = old.as_ref().map(|state| Side { state, text: old_text.as_deref() });
         let new = new.as_ref().map(|state| Side { state, text: new_text.as_deref() });
-        unified::write(&mut self.text, path, old, new);
+        unified_diff::write(&mut self.text, path, old, new);
         Ok(())
     }
 }

@@ -24,7 +24,7 @@ pub struct TreeLimits {
 
 /// The result of a walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Walked {
+pub struct TreeListing {
     /// The entries, a directory before its content, including directories that were not read.
     pub entries: Vec<Entry>,
     /// Entries that were not read, in the same order.
@@ -107,9 +107,9 @@ impl Tree {
         dir: &Path,
         limits: TreeLimits,
         mut keep: impl FnMut(&Entry) -> bool,
-    ) -> Result<Walked, TreeError> {
+    ) -> Result<TreeListing, TreeError> {
         let TreeLimits { entries_max, bytes_max } = limits;
-        let mut walked = Walked::default();
+        let mut walked = TreeListing::default();
         let (mut bytes_left, mut path_bytes_left) = (bytes_max, PATHS_BYTES_MAX);
         // In reverse order, so that the next one is last.
         let mut waiting = self.list(dir, entries_max)?;

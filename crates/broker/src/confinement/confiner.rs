@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_agents::{AgentProcess, AgentSpec, Exiting, Launched, Launcher, Programs};
+use ringback_agents::{AgentProcess, AgentSpec, ExitFuture, LaunchedProcess, Launcher, Programs};
 use ringback_sandbox::{
-    BackendChoice, BackendKind, Confined, DockerSettings, Hold, Limits, Network, OpenError,
-    Process, ReadOnly, Sandbox, SandboxSettings, SandboxSpec, Workspace, places,
+    BackendChoice, BackendKind, ConfinedProgram, DockerSettings, Limits, Network, OpenError,
+    Process, ReadOnly, Sandbox, SandboxGuard, SandboxSettings, SandboxSpec, Workspace, places,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -63,7 +63,7 @@ pub(crate) struct BoxLauncher {
     /// The image of its project, if it has one.
     image: Option<String>,
     /// The sandboxes that were not ended yet.
-    holds: Mutex<Vec<Hold>>,
+    holds: Mutex<Vec<SandboxGuard>>,
 }
 
 /// The process of an agent or a tool server in its sandbox.
@@ -72,7 +72,7 @@ pub(crate) struct BoxProcess(pub(crate) Process);
 
 /// The paths of a session, as its agent sees them.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct VisiblePaths {
     pub(crate) workspace: Utf8PathBuf,
     pub(crate) home: Utf8PathBuf,
     /// Directory of its sockets.
@@ -165,7 +165,7 @@ impl Launcher for BoxLauncher {
     fn launch(
         &self,
         spec: &AgentSpec,
-    ) -> Result<Launched, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<LaunchedProcess, Box<dyn std::error::Error + Send + Sync>> {
         let sandbox = self.confiner.open()?;
         let spec = self.spec(spec);
         let start = || sandbox.start_blocking(&spec);
@@ -173,11 +173,11 @@ impl Launcher for BoxLauncher {
         // runtime move other tasks to another thread.
         let can_step_aside = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
         let confined = if can_step_aside { tokio::task::block_in_place(start) } else { start() };
-        let Confined { pipes, process, hold } = confined?;
+        let ConfinedProgram { pipes, process, hold } = confined?;
         // An agent has one process at a time: the earlier sandboxes are done.
         let before = std::mem::replace(&mut *lock(&self.holds), vec![hold]);
         drop(before);
-        Ok(Launched {
+        Ok(LaunchedProcess {
             stdin: pipes.stdin,
             stdout: pipes.stdout,
             stderr: pipes.stderr,
@@ -191,7 +191,7 @@ impl AgentProcess for BoxProcess {
         self.0.id()
     }
 
-    fn wait(&mut self) -> Exiting<'_> {
+    fn wait(&mut self) -> ExitFuture<'_> {
         Box::pin(self.0.wait())
     }
 
@@ -208,7 +208,7 @@ impl AgentProcess for BoxProcess {
     }
 }
 
-impl Seen {
+impl VisiblePaths {
     /// Returns the paths in the sandbox, or on the host if not confined.
     pub(crate) fn of(
         is_confined: bool,

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::containers::{Found, Place};
+use ringback_core::containers::{ContainerState, Place};
 use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::record::ProjectRecord;
 use ringback_proto::request::ExecResultResponse;
 use ringback_proto::{Certainty, Error, ErrorKind, Result};
 use ringback_sandbox::{
-    Captured, Confined, ExecEnd, ExecError, ExecSpec, Executed, Output, Pipes, SandboxSpec,
+    CapturedOutput, ConfinedProgram, ExecEnd, ExecError, ExecOutput, ExecSpec, Output, Pipes,
+    SandboxSpec,
 };
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Containers;
 use super::keeper::{code, ended};
-use super::start::{Interior, not_started, refused};
+use super::lifecycle::{Interior, not_started, refused};
 use crate::confinement::Boxes;
 use crate::disk::BoxEnd;
 use crate::failure;
@@ -43,13 +44,13 @@ pub(crate) struct CommandSpec {
 }
 
 /// A command that counts as running until this is dropped.
-struct Counted {
+struct CommandGuard {
     containers: Arc<Containers>,
     id: u64,
     stop: CancellationToken,
 }
 
-impl Drop for Counted {
+impl Drop for CommandGuard {
     fn drop(&mut self) {
         lock(&self.containers.table).command_ended(self.id);
         self.containers.command_ended.notify_waiters();
@@ -57,9 +58,9 @@ impl Drop for Counted {
 }
 
 /// The stream that a reader captured.
-enum Said {
-    Out(Captured),
-    Err(Captured),
+enum CapturedStream {
+    Out(CapturedOutput),
+    Err(CapturedOutput),
 }
 
 impl Containers {
@@ -127,11 +128,11 @@ impl Containers {
         project: ProjectId,
         place: Place,
         stop: &CancellationToken,
-    ) -> Result<Counted> {
+    ) -> Result<CommandGuard> {
         let stop = stop.child_token();
         let started = lock(&self.table).begin_command(project, place, stop.clone());
         let id = started.map_err(|refusal| refused(project, refusal))?;
-        Ok(Counted { containers: Arc::clone(self), id, stop })
+        Ok(CommandGuard { containers: Arc::clone(self), id, stop })
     }
 
     /// Runs a command in the container of its project, which must be running. `None` if stopped.
@@ -140,9 +141,9 @@ impl Containers {
         project: ProjectId,
         spec: CommandSpec,
         stop: &CancellationToken,
-    ) -> Result<Option<Executed>> {
+    ) -> Result<Option<ExecOutput>> {
         let found = lock(&self.table).find(project);
-        let Some(Found::Running(live)) = found else { return Err(not_running(project)) };
+        let Some(ContainerState::Running(live)) = found else { return Err(not_running(project)) };
         let exec = live.handle.exec(ExecSpec {
             command: spec.command.into_iter().map(Into::into).collect(),
             env: Vec::new(),
@@ -165,7 +166,7 @@ impl Containers {
         project: &ProjectRecord,
         spec: CommandSpec,
         end: BoxEnd,
-    ) -> Result<Option<Executed>> {
+    ) -> Result<Option<ExecOutput>> {
         let dir = match spec.workspace {
             Some(workspace) => self.workspaces.workspace_path(workspace),
             None => self.container_dir(project.id).await?,
@@ -185,14 +186,14 @@ async fn boxed(
     spec: SandboxSpec,
     limit: Duration,
     stop: &CancellationToken,
-) -> Result<Option<Executed>> {
+) -> Result<Option<ExecOutput>> {
     let confined = boxes.sandbox.start(spec).await.map_err(|error| not_started(&error))?;
-    let Confined { pipes: Pipes { stdin, stdout, stderr }, mut process, hold } = confined;
+    let ConfinedProgram { pipes: Pipes { stdin, stdout, stderr }, mut process, hold } = confined;
     // Nothing is ever written to it.
     drop(stdin);
     let mut readers = JoinSet::new();
-    readers.spawn(async move { Said::Out(captured(stdout).await) });
-    readers.spawn(async move { Said::Err(captured(stderr).await) });
+    readers.spawn(async move { CapturedStream::Out(captured(stdout).await) });
+    readers.spawn(async move { CapturedStream::Err(captured(stderr).await) });
     let end = tokio::select! {
         biased;
         waited = process.wait() => waited.map(|status| Some(ExecEnd::Exited(code(status)))),
@@ -202,19 +203,20 @@ async fn boxed(
     // End what it left running; only then is the output complete.
     let said = ended(hold, &mut readers).await;
     let Some(end) = end.map_err(failure::internal)? else { return Ok(None) };
-    let mut executed = Executed { end, stdout: Captured::default(), stderr: Captured::default() };
+    let mut executed =
+        ExecOutput { end, stdout: CapturedOutput::default(), stderr: CapturedOutput::default() };
     for said in said {
         match said {
-            Said::Out(captured) => executed.stdout = captured,
-            Said::Err(captured) => executed.stderr = captured,
+            CapturedStream::Out(captured) => executed.stdout = captured,
+            CapturedStream::Err(captured) => executed.stderr = captured,
         }
     }
     Ok(Some(executed))
 }
 
 /// Reads an output to its end, and keeps the beginning.
-async fn captured(mut output: Output) -> Captured {
-    let mut captured = Captured::default();
+async fn captured(mut output: Output) -> CapturedOutput {
+    let mut captured = CapturedOutput::default();
     let mut piece = vec![0; PIECE_BYTES];
     // An error also ends the output.
     while let Ok(n_read @ 1..) = output.read(&mut piece).await {
@@ -225,9 +227,9 @@ async fn captured(mut output: Output) -> Captured {
     captured
 }
 
-fn shown(exit_code: i32, executed: &Executed) -> ExecResultResponse {
-    let Executed { stdout, stderr, .. } = executed;
-    let text = |captured: &Captured| String::from_utf8_lossy(&captured.bytes).into_owned();
+fn shown(exit_code: i32, executed: &ExecOutput) -> ExecResultResponse {
+    let ExecOutput { stdout, stderr, .. } = executed;
+    let text = |captured: &CapturedOutput| String::from_utf8_lossy(&captured.bytes).into_owned();
     ExecResultResponse {
         exit_code,
         stdout: text(stdout),

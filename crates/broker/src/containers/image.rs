@@ -28,12 +28,12 @@ const LOG_LINES_MAX: usize = 64;
 const LAST_LINES_MAX: usize = 20;
 
 /// An image that is being built.
-struct Building<'a> {
+struct ImageBuild<'a> {
     images: &'a Images,
     name: ImageName,
 }
 
-impl Drop for Building<'_> {
+impl Drop for ImageBuild<'_> {
     fn drop(&mut self) {
         lock(&self.images.builds).remove(&self.name);
     }
@@ -198,7 +198,7 @@ impl Images {
             let message = format!("the image `{name}` is already being built; wait for that build");
             return Err(Error::new(ErrorKind::Busy, message));
         }
-        let building = Building { images: self, name: name.clone() };
+        let building = ImageBuild { images: self, name: name.clone() };
         let spec =
             BuildSpec { dir: source.dir.clone().into(), tag: name.tag(), network: source.network };
         let built = build(ctx, &boxes, spec).await?;

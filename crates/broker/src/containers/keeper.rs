@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringback_proto::ids::ProjectId;
-use ringback_sandbox::{Confined, Hold, Output, Pipes, Process};
+use ringback_sandbox::{ConfinedProgram, Output, Pipes, Process, SandboxGuard};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::ring::Ring;
-use super::{Containers, Ended, Make};
+use super::{ContainerOrigin, Containers, EndedContainer};
 use crate::disk::{BoxEnd, Watch};
 use crate::sync::lock;
 
@@ -32,7 +32,7 @@ const EXIT_SIGNAL: i32 = 128;
 pub(super) struct Keeper {
     pub(super) containers: Arc<Containers>,
     pub(super) project: ProjectId,
-    pub(super) make: Make,
+    pub(super) make: ContainerOrigin,
     pub(super) end: BoxEnd,
     /// Disk watch while it runs.
     pub(super) watch: Watch,
@@ -42,8 +42,9 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Runs until the program has ended or is stopped.
-    pub(super) async fn run(self, confined: Confined) {
-        let Confined { pipes: Pipes { stdin, stdout, stderr }, mut process, hold } = confined;
+    pub(super) async fn run(self, confined: ConfinedProgram) {
+        let ConfinedProgram { pipes: Pipes { stdin, stdout, stderr }, mut process, hold } =
+            confined;
         // Nothing is ever written to it.
         drop(stdin);
         let mut readers = JoinSet::new();
@@ -59,7 +60,7 @@ impl Keeper {
         let exit_code = status.map(code);
         tracing::info!(project = %self.project, exit_code, "container ended");
         let since = self.containers.kernel.now().unix;
-        let ended = Ended { make: self.make, since, exit_code, ring: self.ring };
+        let ended = EndedContainer { make: self.make, since, exit_code, ring: self.ring };
         lock(&self.containers.table).end(self.project, Arc::new(ended));
         self.over.send_replace(true);
     }
@@ -90,7 +91,7 @@ impl Keeper {
 }
 
 /// Ends what is left in a sandbox, and reads the remaining output.
-pub(super) async fn ended<T: 'static>(hold: Hold, readers: &mut JoinSet<T>) -> Vec<T> {
+pub(super) async fn ended<T: 'static>(hold: SandboxGuard, readers: &mut JoinSet<T>) -> Vec<T> {
     hold.gone().await;
     let mut read = Vec::new();
     let all = async {

@@ -11,14 +11,14 @@
 mod command;
 mod image;
 mod keeper;
+mod lifecycle;
 mod name;
 mod ring;
-mod start;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use ringback_core::containers::{ContainerTable, Found};
+use ringback_core::containers::{ContainerState, ContainerTable};
 use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::request::{ContainerInfo, ContainerStatus};
 use ringback_sandbox::BoxHandle;
@@ -31,7 +31,7 @@ use self::ring::Ring;
 use crate::confinement::Sandboxes;
 use crate::disk::DiskGuard;
 use crate::kernel::Kernel;
-use crate::rooms::Ground;
+use crate::rooms::SharedRooms;
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
@@ -61,7 +61,7 @@ pub(crate) struct Containers {
     sandboxes: Arc<Sandboxes>,
     images: Arc<Images>,
     disk: Arc<DiskGuard>,
-    table: Mutex<ContainerTable<Arc<Live>, Arc<Ended>, CancellationToken>>,
+    table: Mutex<ContainerTable<Arc<RunningContainer>, Arc<EndedContainer>, CancellationToken>>,
     /// Notified when a command ends.
     command_ended: Notify,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Images {
 
 /// How a container was created.
 #[derive(Debug, Clone)]
-struct Make {
+struct ContainerOrigin {
     backend: &'static str,
     image: Option<String>,
     /// Its command; `None` for the default program, which only waits.
@@ -87,8 +87,8 @@ struct Make {
 
 /// A running container.
 #[derive(Debug)]
-struct Live {
-    make: Make,
+struct RunningContainer {
+    make: ContainerOrigin,
     since: u64,
     /// Makes its supervisor stop it.
     stop: CancellationToken,
@@ -101,22 +101,22 @@ struct Live {
 
 /// A container that has ended.
 #[derive(Debug)]
-struct Ended {
-    make: Make,
+struct EndedContainer {
+    make: ContainerOrigin,
     since: u64,
     exit_code: Option<i32>,
     ring: Arc<Mutex<Ring>>,
 }
 
 impl Containers {
-    pub(crate) fn new(ground: &Ground) -> Self {
-        let containers_max = ground.kernel.config.containers.containers_max;
+    pub(crate) fn new(shared_rooms: &SharedRooms) -> Self {
+        let containers_max = shared_rooms.kernel.config.containers.containers_max;
         Self {
-            kernel: ground.kernel.clone(),
-            workspaces: ground.workspaces.clone(),
-            sandboxes: ground.sandboxes.clone(),
-            images: ground.images.clone(),
-            disk: ground.disk.clone(),
+            kernel: shared_rooms.kernel.clone(),
+            workspaces: shared_rooms.workspaces.clone(),
+            sandboxes: shared_rooms.sandboxes.clone(),
+            images: shared_rooms.images.clone(),
+            disk: shared_rooms.disk.clone(),
             table: Mutex::new(ContainerTable::new(containers_max)),
             command_ended: Notify::new(),
         }
@@ -125,9 +125,9 @@ impl Containers {
     /// Returns the state of a project's container, if it had one.
     pub(crate) fn info(&self, project: ProjectId) -> Option<ContainerInfo> {
         match lock(&self.table).find(project)? {
-            Found::Starting => None,
-            Found::Running(live) => Some(live.info()),
-            Found::Ended(ended) => Some(ended.info()),
+            ContainerState::Starting => None,
+            ContainerState::Running(live) => Some(live.info()),
+            ContainerState::Ended(ended) => Some(ended.info()),
         }
     }
 
@@ -135,9 +135,9 @@ impl Containers {
     /// were more.
     pub(crate) fn logs(&self, project: ProjectId, lines_max: usize) -> Option<(String, bool)> {
         let ring = match lock(&self.table).find(project)? {
-            Found::Starting => return None,
-            Found::Running(live) => Arc::clone(&live.ring),
-            Found::Ended(ended) => Arc::clone(&ended.ring),
+            ContainerState::Starting => return None,
+            ContainerState::Running(live) => Arc::clone(&live.ring),
+            ContainerState::Ended(ended) => Arc::clone(&ended.ring),
         };
         let lines = lock(&ring).last_lines(lines_max);
         Some(lines)
@@ -149,21 +149,21 @@ impl Containers {
     }
 }
 
-impl Live {
+impl RunningContainer {
     fn info(&self) -> ContainerInfo {
         let (status, since) = (ContainerStatus::Running, self.since);
         ContainerInfo { exit_code: None, ..self.make.info(status, since) }
     }
 }
 
-impl Ended {
+impl EndedContainer {
     fn info(&self) -> ContainerInfo {
         let (status, since) = (ContainerStatus::Stopped, self.since);
         ContainerInfo { exit_code: self.exit_code, ..self.make.info(status, since) }
     }
 }
 
-impl Make {
+impl ContainerOrigin {
     fn info(&self, status: ContainerStatus, since: u64) -> ContainerInfo {
         let (backend, image) = (self.backend.to_owned(), self.image.clone());
         ContainerInfo { status, backend, image, since, exit_code: None }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use ringback_agents::AgentHandle;
 use ringback_blobs::tree::Usage;
-use ringback_core::sessions::Where;
+use ringback_core::sessions::SessionPlace;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::principal::Principal;
 use ringback_proto::request::SessionEventInfo;
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use self::space::{Disk, DiskLimits, Inodes, KeepFree, Space};
+pub use self::space::{Disk, DiskLimits, DiskReserve, Inodes, Space};
 use crate::kernel::Kernel;
 use crate::sessions::{Conversations, event};
 use crate::sync::lock;
@@ -59,7 +59,7 @@ pub(crate) struct DiskGuard {
     kernel: Arc<Kernel>,
     workspaces: Arc<Workspaces>,
     conversations: Arc<Conversations>,
-    watched: Mutex<HashMap<u64, Watched>>,
+    watched: Mutex<HashMap<u64, WatchedWriter>>,
     n_watched: AtomicU64,
     /// Bytes of content stored by live sessions.
     stored: Mutex<HashMap<SessionId, u64>>,
@@ -77,7 +77,7 @@ enum Writer {
 
 /// How to stop it.
 #[derive(Debug, Clone)]
-enum Ender {
+enum StopHandle {
     Agent(AgentHandle),
     Box(BoxEnd),
 }
@@ -102,9 +102,9 @@ impl BoxEnd {
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedWriter {
     writer: Writer,
-    ender: Ender,
+    ender: StopHandle,
     dirs: Vec<Utf8PathBuf>,
     /// Usage of the directories at the last measurement.
     last: Usage,
@@ -121,7 +121,7 @@ pub(crate) struct Watch {
 
 /// The result of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Measured {
+struct Measurement {
     id: u64,
     /// Its usage.
     usage: Usage,
@@ -154,7 +154,7 @@ impl DiskGuard {
     }
 
     /// Measures the directories of a session before its agent starts.
-    pub(crate) async fn measured_before(&self, place: Where) -> Usage {
+    pub(crate) async fn measured_before(&self, place: SessionPlace) -> Usage {
         let (workspace, home) = (
             self.workspaces.workspace_path(place.workspace),
             self.workspaces.home_path(place.workspace),
@@ -165,7 +165,7 @@ impl DiskGuard {
     /// Watches a started agent.
     pub(crate) fn watch(
         self: &Arc<Self>,
-        place: Where,
+        place: SessionPlace,
         handle: &AgentHandle,
         before: Usage,
     ) -> Watch {
@@ -173,9 +173,9 @@ impl DiskGuard {
             self.workspaces.workspace_path(place.workspace),
             self.workspaces.home_path(place.workspace),
         ];
-        let (writer, ender) = (Writer::Agent(place.id), Ender::Agent(handle.clone()));
+        let (writer, ender) = (Writer::Agent(place.id), StopHandle::Agent(handle.clone()));
         let last_stored = self.stored_by(place.id);
-        self.watch_these(Watched { writer, ender, dirs, last: before, last_stored })
+        self.watch_these(WatchedWriter { writer, ender, dirs, last: before, last_stored })
     }
 
     /// Watches a sandbox that is about to start.
@@ -186,11 +186,11 @@ impl DiskGuard {
         end: BoxEnd,
     ) -> Watch {
         let last = self.usage_of(vec![dir.clone()]).await;
-        let (writer, ender) = (Writer::Box(project), Ender::Box(end));
-        self.watch_these(Watched { writer, ender, dirs: vec![dir], last, last_stored: 0 })
+        let (writer, ender) = (Writer::Box(project), StopHandle::Box(end));
+        self.watch_these(WatchedWriter { writer, ender, dirs: vec![dir], last, last_stored: 0 })
     }
 
-    fn watch_these(self: &Arc<Self>, watched: Watched) -> Watch {
+    fn watch_these(self: &Arc<Self>, watched: WatchedWriter) -> Watch {
         let id = self.n_watched.fetch_add(1, Ordering::Relaxed);
         lock(&self.watched).insert(id, watched);
         self.bell.notify_one();
@@ -372,11 +372,11 @@ impl DiskGuard {
     }
 
     /// Measures the usage and growth of all writers.
-    async fn measure(&self) -> Vec<Measured> {
+    async fn measure(&self) -> Vec<Measurement> {
         let places: Vec<_> = {
             let watched = lock(&self.watched);
             let place =
-                |(id, watched): (&u64, &Watched)| (*id, watched.writer, watched.dirs.clone());
+                |(id, watched): (&u64, &WatchedWriter)| (*id, watched.writer, watched.dirs.clone());
             watched.iter().map(place).collect()
         };
         let measured = self.kernel.blocking(move || {
@@ -399,7 +399,7 @@ impl DiskGuard {
             let usage = Usage { bytes: dirs.bytes.saturating_add(stored), ..dirs };
             let growth = usage.bytes.saturating_sub(last.bytes.saturating_add(last_stored));
             let growth_inodes = usage.entries.saturating_sub(last.entries);
-            Some(Measured { id, usage, growth, growth_inodes })
+            Some(Measurement { id, usage, growth, growth_inodes })
         });
         noted.collect()
     }
@@ -415,8 +415,8 @@ impl DiskGuard {
             self.conversations.say(session, SessionEventInfo { text, ..event("error") });
         }
         match ender {
-            Ender::Agent(handle) => handle.terminate(Duration::ZERO),
-            Ender::Box(end) => {
+            StopHandle::Agent(handle) => handle.terminate(Duration::ZERO),
+            StopHandle::Box(end) => {
                 drop(end.why.set(why.to_owned()));
                 end.stop.cancel();
             }
@@ -434,15 +434,15 @@ struct Round {
 
 /// The drop in free space since the last measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Fall {
+struct SpaceDrop {
     bytes: u64,
     inodes: u64,
 }
 
 impl Round {
     /// Returns the drop since the last measurement. Space freed meanwhile raises the baseline.
-    fn fall(&mut self, space: Space) -> Fall {
-        let Some((_, last)) = &mut self.last else { return Fall::default() };
+    fn fall(&mut self, space: Space) -> SpaceDrop {
+        let Some((_, last)) = &mut self.last else { return SpaceDrop::default() };
         last.free = last.free.max(space.free);
         let inodes = match (&mut last.inodes, space.inodes) {
             (Some(last), Some(now)) => {
@@ -451,7 +451,7 @@ impl Round {
             }
             (None, _) | (_, None) => 0,
         };
-        Fall { bytes: last.free - space.free, inodes }
+        SpaceDrop { bytes: last.free - space.free, inodes }
     }
 
     fn is_over(&self) -> bool {
@@ -463,12 +463,12 @@ impl Round {
 /// it takes. If others used most of the lost space, no writer is stopped for it, unless one has
 /// files that cannot be measured.
 fn reason<'a>(
-    found: &'a [Measured],
+    found: &'a [Measurement],
     space: Space,
-    fall: Fall,
+    fall: SpaceDrop,
     limits: &DiskLimits,
-) -> Option<&'a Measured> {
-    type Growth = fn(&Measured) -> u64;
+) -> Option<&'a Measurement> {
+    type Growth = fn(&Measurement) -> u64;
     let is_bytes = space.free < limits.keep_free.of(space.total);
     let of: Growth = if is_bytes { |found| found.growth } else { |found| found.growth_inodes };
     let fallen = if is_bytes { fall.bytes } else { fall.inodes };
@@ -485,7 +485,7 @@ fn reason<'a>(
     };
     let explained = found.iter().map(of).fold(0, u64::saturating_add);
     if explained < fallen / 2 {
-        let hides = |found: &&Measured| found.usage.is_partial;
+        let hides = |found: &&Measurement| found.usage.is_partial;
         return found.iter().filter(hides).max_by_key(|found| of(found));
     }
     found.iter().filter(|found| of(found) >= least).max_by_key(|found| of(found))
@@ -506,16 +506,16 @@ mod tests {
         Space { free, total: 20 * GIB, inodes: None }
     }
 
-    fn found(id: u64, growth: u64) -> Measured {
+    fn found(id: u64, growth: u64) -> Measurement {
         let usage = Usage { bytes: GIB, entries: 1, is_partial: false };
-        Measured { id, usage, growth, growth_inodes: growth / 4096 }
+        Measurement { id, usage, growth, growth_inodes: growth / 4096 }
     }
 
     /// Rule: a writer with little growth is not stopped for others, until nothing else helps.
     #[test]
     fn the_one_that_grows_fastest_is_the_reason_if_one_grows() {
         let limits = DiskLimits::default();
-        let reason = |found, free| reason(found, space(free), Fall::default(), &limits);
+        let reason = |found, free| reason(found, space(free), SpaceDrop::default(), &limits);
         let all = [found(1, 10), found(2, 50 << 20), found(3, 2 << 20)];
         assert_eq!(reason(&all, GIB / 2), Some(&all[1]));
         assert_eq!(reason(&all[..1], GIB / 2), None);
@@ -528,7 +528,7 @@ mod tests {
     #[test]
     fn who_grew_little_is_not_ended_for_what_others_took() {
         let limits = DiskLimits::default();
-        let fall = Fall { bytes: 2 * GIB, inodes: 0 };
+        let fall = SpaceDrop { bytes: 2 * GIB, inodes: 0 };
         let mut all = [found(1, 2 << 20), found(2, 10)];
         assert_eq!(reason(&all, space(1000), fall, &limits), None);
         all[1].usage.is_partial = true;
@@ -545,7 +545,10 @@ mod tests {
         let short = Space { inodes, ..space(10 * GIB) };
         let mut all = [found(1, GIB), found(2, 0)];
         all[1].growth_inodes = 8_000_000;
-        assert_eq!(reason(&all, short, Fall { bytes: 0, inodes: 7000 }, &limits), Some(&all[1]));
+        assert_eq!(
+            reason(&all, short, SpaceDrop { bytes: 0, inodes: 7000 }, &limits),
+            Some(&all[1])
+        );
     }
 
     /// Rule: space freed in between does not count as a drop.
@@ -554,12 +557,12 @@ mod tests {
         let mut round = Round::default();
         assert_eq!(
             round.fall(space(GIB)),
-            Fall::default(),
+            SpaceDrop::default(),
             "nothing is known before the first measurement"
         );
         round.last = Some((Instant::now(), space(GIB)));
-        assert_eq!(round.fall(space(2 * GIB)), Fall::default());
-        assert_eq!(round.fall(space(GIB)), Fall { bytes: GIB, inodes: 0 });
+        assert_eq!(round.fall(space(2 * GIB)), SpaceDrop::default());
+        assert_eq!(round.fall(space(GIB)), SpaceDrop { bytes: GIB, inodes: 0 });
     }
 
     /// Rule: usage is counted as on the disk: no links are followed, each file counts once, at any

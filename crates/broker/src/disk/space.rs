@@ -13,9 +13,9 @@ pub struct DiskLimits {
     /// same limit. Unlimited if absent.
     pub workspace_bytes: Option<u64>,
     /// Space to keep free.
-    pub keep_free: KeepFree,
+    pub keep_free: DiskReserve,
     /// Inodes to keep free.
-    pub keep_free_inodes: KeepFree,
+    pub keep_free_inodes: DiskReserve,
     /// Space reserved for ends and deletions on a full disk; 0 for none.
     pub reserve_bytes: u64,
     /// The source of free space.
@@ -24,7 +24,7 @@ pub struct DiskLimits {
 
 /// How much of the disk to keep free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeepFree {
+pub enum DiskReserve {
     /// A twentieth, but at most a gigabyte or a hundred thousand files.
     Usual,
     /// This number of bytes or files.
@@ -78,8 +78,8 @@ impl Default for DiskLimits {
         Self {
             // Room for sources, build output and package caches.
             workspace_bytes: Some(10 << 30),
-            keep_free: KeepFree::Usual,
-            keep_free_inodes: KeepFree::Usual,
+            keep_free: DiskReserve::Usual,
+            keep_free_inodes: DiskReserve::Usual,
             // Room for the records of some hundred thousand ends.
             reserve_bytes: 64 << 20,
             disk: Arc::new(SystemDisk),
@@ -100,7 +100,7 @@ impl DiskLimits {
     }
 }
 
-impl KeepFree {
+impl DiskReserve {
     /// Returns the bytes to keep free on a disk of this size.
     pub(super) const fn of(self, total: u64) -> u64 {
         match self {
@@ -170,11 +170,11 @@ mod tests {
 
     #[test]
     fn a_gigabyte_is_kept_free_or_a_twentieth_if_that_is_less() {
-        assert_eq!(KeepFree::Usual.of(100 * GIB), GIB);
-        assert_eq!(KeepFree::Usual.of(GIB), GIB / 20);
-        assert_eq!(KeepFree::Bytes(7).of(GIB), 7);
-        assert_eq!(KeepFree::Usual.of_inodes(8000), 400);
-        assert_eq!(KeepFree::Usual.of_inodes(1 << 40), 100_000);
+        assert_eq!(DiskReserve::Usual.of(100 * GIB), GIB);
+        assert_eq!(DiskReserve::Usual.of(GIB), GIB / 20);
+        assert_eq!(DiskReserve::Bytes(7).of(GIB), 7);
+        assert_eq!(DiskReserve::Usual.of_inodes(8000), 400);
+        assert_eq!(DiskReserve::Usual.of_inodes(1 << 40), 100_000);
         assert_eq!((shown(1536 << 20), shown(900)), ("1.5 GiB".to_owned(), "900 bytes".to_owned()));
     }
 

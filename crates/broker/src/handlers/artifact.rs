@@ -11,7 +11,7 @@ use ringback_proto::request::{
 };
 use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Event, Result};
-use ringback_store::{Applied, ArtifactFilter};
+use ringback_store::{ArtifactFilter, WriteOutcome};
 
 use super::cas::{check_readable, ingest, uploaded};
 use super::{Native, check_text, list_limit};
@@ -178,8 +178,10 @@ pub(crate) async fn create(
     records.push(Record::ArtifactCreated(Box::new(record)));
     let applied = ctx.commit(records).await?;
     let variation_index = applied.into_iter().find_map(|applied| match applied {
-        Applied::ArtifactCreated { variation_index } => variation_index,
-        Applied::Written | Applied::BlobUploaded { .. } | Applied::SessionsRemoved(_) => None,
+        WriteOutcome::ArtifactCreated { variation_index } => variation_index,
+        WriteOutcome::Written
+        | WriteOutcome::BlobUploaded { .. }
+        | WriteOutcome::SessionsRemoved(_) => None,
     });
     ctx.publish(Event::ArtifactCreated { artifact_id, content_hash, mime_type: info.mime_type });
     Ok(ArtifactCreatedResponse { artifact_id, content_hash, tags, creator, variation_index })

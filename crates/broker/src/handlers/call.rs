@@ -12,13 +12,13 @@ use super::Native;
 use crate::handler::{Context, Handler};
 
 /// The ids that identify a call.
-enum Wanted {
+enum CallKey {
     Call(CallId),
     Job(JobId),
     Request(RequestId),
 }
 
-impl Wanted {
+impl CallKey {
     fn read(id: &str) -> Result<Self> {
         CallId::from_str(id)
             .map(Self::Call)
@@ -40,7 +40,7 @@ impl Wanted {
 
 impl Handler<tools::CallWhy> for Native {
     async fn handle(ctx: Context, request: CallWhyRequest) -> Result<CallExplainedResponse> {
-        let (wanted, sight) = (Wanted::read(&request.id)?, ctx.sight());
+        let (wanted, sight) = (CallKey::read(&request.id)?, ctx.sight());
         let is_wanted = |trace: &Trace| wanted.is(trace) && sight.includes(trace.principal, None);
         let trace = ctx.rooms.kernel.auditor.explain(is_wanted).ok_or_else(|| {
             let id: String = request.id.chars().take(80).collect();

@@ -1,7 +1,7 @@
 //! The content store: `cas_*`.
 
 use camino::Utf8PathBuf;
-use ringback_blobs::Stored;
+use ringback_blobs::StoredContent;
 use ringback_proto::data::Data;
 use ringback_proto::ids::BlobHash;
 use ringback_proto::record::Record;
@@ -11,7 +11,7 @@ use ringback_proto::request::{
 };
 use ringback_proto::tool::tools;
 use ringback_proto::{Error, Result, StreamChunk};
-use ringback_store::Applied;
+use ringback_store::WriteOutcome;
 
 use super::Native;
 use crate::failure;
@@ -121,7 +121,7 @@ impl Handler<tools::CasStats> for Native {
 }
 
 /// Records the owner of an upload, so that the owner may read it, and answers.
-async fn keep(ctx: &Context, stored: Stored) -> Result<CasStoredResponse> {
+async fn keep(ctx: &Context, stored: StoredContent) -> Result<CasStoredResponse> {
     let (hash, size) = (stored.hash, stored.size);
     let (mime_type, _) = claim(ctx, stored).await?;
     Ok(CasStoredResponse { hash: Some(hash), size, mime_type })
@@ -129,20 +129,24 @@ async fn keep(ctx: &Context, stored: Stored) -> Result<CasStoredResponse> {
 
 /// Records that this principal stored content. Returns the type it first used, and whether that was
 /// now: what others stored before affects neither.
-pub(crate) async fn claim(ctx: &Context, stored: Stored) -> Result<(String, bool)> {
+pub(crate) async fn claim(ctx: &Context, stored: StoredContent) -> Result<(String, bool)> {
     let applied = ctx.commit(vec![uploaded(ctx, &stored, &stored.mime_type)]).await?;
     match applied.into_iter().next() {
-        Some(Applied::BlobUploaded { is_new, mime_type }) => {
+        Some(WriteOutcome::BlobUploaded { is_new, mime_type }) => {
             Ok((mime_type.unwrap_or(stored.mime_type), is_new))
         }
-        Some(Applied::Written | Applied::ArtifactCreated { .. } | Applied::SessionsRemoved(_))
+        Some(
+            WriteOutcome::Written
+            | WriteOutcome::ArtifactCreated { .. }
+            | WriteOutcome::SessionsRemoved(_),
+        )
         | None => Ok((stored.mime_type, true)),
     }
 }
 
 /// Returns the record of content that was stored with a call. New content counts towards the
 /// account of the session whose key made the call.
-pub(crate) fn uploaded(ctx: &Context, stored: &Stored, mime_type: &str) -> Record {
+pub(crate) fn uploaded(ctx: &Context, stored: &StoredContent, mime_type: &str) -> Record {
     if stored.new {
         ctx.rooms.disk.count_stored(&ctx.principal, stored.size);
     }
@@ -164,7 +168,11 @@ pub(crate) async fn check_readable(ctx: &Context, hash: BlobHash) -> Result<Opti
 }
 
 /// Stores a file of this machine that lies in one of the allowed directories.
-pub(super) async fn ingest(ctx: &Context, file_path: String, mime_type: String) -> Result<Stored> {
+pub(super) async fn ingest(
+    ctx: &Context,
+    file_path: String,
+    mime_type: String,
+) -> Result<StoredContent> {
     let rooms = ctx.rooms.clone();
     let (progress, mut told) = tokio::sync::watch::channel((0, 1));
     let stored = ctx.blocking(move |stop| {

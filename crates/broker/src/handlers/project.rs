@@ -2,7 +2,7 @@
 
 use ringback_core::network::is_within;
 use ringback_core::policy::{may_loosen, sight_of_projects};
-use ringback_core::sessions::Leaving;
+use ringback_core::sessions::DeletionTarget;
 use ringback_proto::ids::ProjectId;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::KeyLevel;
@@ -133,7 +133,7 @@ impl Handler<tools::ProjectDelete> for Native {
     async fn handle(ctx: Context, request: ProjectDeleteRequest) -> Result<AckResponse> {
         let id = request.project_id;
         ctx.rooms.workspaces.visible_project(&ctx.principal, id).await?;
-        let _closed = ctx.rooms.workspaces.close_for_deletion(Leaving::Project(id))?;
+        let _closed = ctx.rooms.workspaces.close_for_deletion(DeletionTarget::Project(id))?;
         let leaving = ctx.rooms.containers.leave_container(id).await?;
         let workspaces = ctx.read(move |store| store.workspaces(id)).await?;
         // The files go first: as long as some are left, there is a record to try again with.
@@ -167,7 +167,8 @@ impl Handler<tools::WorkspaceDelete> for Native {
         let project = ctx.rooms.workspaces.visible_project(&ctx.principal, project_id).await?;
         let workspace =
             ctx.rooms.workspaces.workspace_of(&ctx.principal, &project, workspace_id).await?;
-        let _closed = ctx.rooms.workspaces.close_for_deletion(Leaving::Workspace(workspace.id))?;
+        let _closed =
+            ctx.rooms.workspaces.close_for_deletion(DeletionTarget::Workspace(workspace.id))?;
         if ctx.rooms.containers.is_used(workspace_id) {
             let message =
                 format!("a command is running in {workspace_id}; wait for it to end, or cancel it");

@@ -14,7 +14,7 @@ use ringback_store::SessionFilter;
 
 use super::{Native, list_limit};
 use crate::handler::{Context, Handler};
-use crate::sessions::{ELSEWHERE, Origin, Outside, Sessions, StartSession, offered};
+use crate::sessions::{ELSEWHERE, Origin, SessionDetails, Sessions, StartSession, offered};
 use crate::sync::lock;
 
 /// The notice of a session whose agent is not confined.
@@ -177,7 +177,7 @@ impl Sessions {
             (table.last_index(record.id), table.find(record.id).map(|(_, state)| state))
         };
         let (network, spending, paused) = match self.register.outside(record.id) {
-            Some(Outside { network, spending, paused }) => (network, spending, paused),
+            Some(SessionDetails { network, spending, paused }) => (network, spending, paused),
             None => (None, record.spending, None),
         };
         let SpendingRecord { limits, usage, working_ms } = spending;

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use camino::Utf8Path;
-use ringback_blobs::tree::{Diff, Entry, EntryKind, TreeLimits, Walked, compare, pack, unpack};
-use ringback_blobs::{Info, Stored, Tree, Writer};
+use ringback_blobs::tree::{
+    Diff, Entry, EntryKind, TreeLimits, TreeListing, compare, pack, unpack,
+};
+use ringback_blobs::{Info, StoredContent, Tree, Writer};
 use ringback_proto::data::Data;
 use ringback_proto::request::{
     AckResponse, FileKind, Lineage, WorkspaceContentResponse, WorkspaceDiffRequest,
@@ -50,7 +52,7 @@ impl Handler<tools::WorkspaceGet> for Native {
         }
         let rooms = ctx.rooms.clone();
         let got = ctx.blocking(move |stop| rooms.workspaces.get(&request, to_store, stop)).await?;
-        let Got { mut answer, stored } = got;
+        let FileAnswer { mut answer, stored } = got;
         let Some(stored) = stored else { return Ok(answer) };
         let (hash, is_archive) = (stored.hash, answer.kind == FileKind::Directory);
         (answer.content_hash, answer.size) = (Some(hash), stored.size);
@@ -134,9 +136,9 @@ impl Handler<tools::WorkspaceDiff> for Native {
 }
 
 /// The answer, and the content that was stored for it.
-struct Got {
+struct FileAnswer {
     answer: WorkspaceContentResponse,
-    stored: Option<Stored>,
+    stored: Option<StoredContent>,
 }
 
 enum Content {
@@ -188,7 +190,7 @@ impl Workspaces {
         request: &WorkspaceGetRequest,
         to_store: u64,
         stop: &CancellationToken,
-    ) -> Result<Got> {
+    ) -> Result<FileAnswer> {
         let tree = self.tree(request.workspace_id)?;
         let path = request.path.as_deref().unwrap_or_default();
         let entry = tree.entry(Path::new(path)).map_err(failure::tree)?;
@@ -231,7 +233,7 @@ impl Workspaces {
             },
             EntryKind::Other => {}
         }
-        Ok(Got { answer, stored })
+        Ok(FileAnswer { answer, stored })
     }
 
     fn read_file(
@@ -273,9 +275,9 @@ impl Workspaces {
     }
 
     /// Returns an archive, and the paths left out because they cannot be read or are too large.
-    fn archive(&self, tree: &Tree, below: &Path) -> Result<(Stored, Vec<WorkspaceSkipped>)> {
+    fn archive(&self, tree: &Tree, below: &Path) -> Result<(StoredContent, Vec<WorkspaceSkipped>)> {
         let (limits, bytes_max) = (self.archive_limits(), self.kernel.config.upload_bytes_max);
-        let Walked { entries, mut skipped } =
+        let TreeListing { entries, mut skipped } =
             tree.walk(below, limits, |_| true).map_err(failure::tree)?;
         let mut sink = Sink { writer: self.kernel.blobs.writer(), bytes_max };
         skipped.extend(pack(tree, &entries, &mut sink).map_err(failure::tree)?.skipped);
@@ -287,7 +289,7 @@ impl Workspaces {
 /// A file's content, and where it is.
 enum FileContent {
     Inline(Vec<u8>),
-    Stored(Stored),
+    Stored(StoredContent),
 }
 
 /// A page of a directory listing.
@@ -307,9 +309,10 @@ fn listing(tree: &Tree, dir: &Path, request: &WorkspaceGetRequest) -> Result<Lis
     let walked = if request.recursive {
         tree.walk(dir, limits, |_| true)
     } else {
-        tree.list(dir, limits.entries_max).map(|entries| Walked { entries, skipped: Vec::new() })
+        tree.list(dir, limits.entries_max)
+            .map(|entries| TreeListing { entries, skipped: Vec::new() })
     };
-    let Walked { entries, skipped } = walked.map_err(failure::tree)?;
+    let TreeListing { entries, skipped } = walked.map_err(failure::tree)?;
     let after = request.cursor.as_deref().map(path_of).transpose()?;
     let is_next = |entry: &&Entry| after.as_ref().is_none_or(|after| entry.path > *after);
     let mut rest = entries.iter().filter(is_next);

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use ringback_core::Now;
 use ringback_proto::ids::{SessionId, TokenId};
-use ringback_proto::principal::{AgentKey, HeldBy, Principal, PrincipalId};
+use ringback_proto::principal::{AgentKey, KeyHolder, Principal, PrincipalId};
 use ringback_proto::record::{Record, TokenRecord};
 use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
@@ -137,7 +137,7 @@ impl Token {
             id: PrincipalId::Token(record.id),
             level: record.level,
             target: record.target.clone(),
-            held_by: record.session.map(|session| HeldBy { session, key }),
+            held_by: record.session.map(|session| KeyHolder { session, key }),
         };
         Self::acting_as(principal, record, Vec::new())
     }
@@ -149,7 +149,7 @@ impl Token {
             None => (PrincipalId::Token(record.id), AgentKey::Made),
         };
         let (level, target) = (record.level, record.target.clone());
-        let held_by = Some(HeldBy { session, key });
+        let held_by = Some(KeyHolder { session, key });
         behind.extend(passed);
         Self::acting_as(Principal { id, level, target, held_by }, record, behind)
     }
@@ -284,7 +284,7 @@ impl Tokens {
             }
             Some(_) => Ok(Credential::Token(token)),
             None => {
-                let held_by = Some(HeldBy { session, key: AgentKey::Passed });
+                let held_by = Some(KeyHolder { session, key: AgentKey::Passed });
                 let principal = Principal { held_by, ..Principal::clone(&token.principal) };
                 Ok(Credential::Shown(token, Arc::new(principal)))
             }

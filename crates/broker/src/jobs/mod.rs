@@ -1,7 +1,7 @@
 //! The shell of the job table: commits the records of each step, then runs its effects.
 
-mod begin;
 mod live;
+mod submission;
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -17,7 +17,7 @@ use ringback_proto::ids::JobId;
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, Record, RepeatKey};
 use ringback_proto::{Certainty, Error, Event, Result, StreamChunk, ToolRequest, ToolResponse};
-use ringback_store::{CommitError, Full};
+use ringback_store::{CommitError, QueueFull};
 use tracing::{Instrument as _, Span};
 
 pub(crate) use self::live::{Interest, LiveJob};
@@ -50,7 +50,7 @@ pub(crate) struct Jobs {
 
 /// The result of a submission.
 #[derive(Debug)]
-pub(crate) enum Submitted {
+pub(crate) enum SubmitOutcome {
     /// A new job; it is durable.
     New(Interest),
     /// The job of an earlier call with the same request id.
@@ -58,7 +58,7 @@ pub(crate) enum Submitted {
 }
 
 /// The reason why there is no new job.
-enum Refused {
+enum SubmitFailure {
     Repeated(JobId),
     Failed(Error),
 }
@@ -119,7 +119,7 @@ impl Jobs {
 impl Jobs {
     /// Starts a job, unless the same request has started one already. It is durable when this
     /// returns.
-    pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Submitted> {
+    pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<SubmitOutcome> {
         let Submission { request, owner, held, repeat, deadline, stream, trace } = submission;
         let id = new_id(self.kernel.now(), self.kernel.entropy.bytes());
         let record = JobRecord {
@@ -151,15 +151,15 @@ impl Jobs {
             self.kernel.alarm.add(deadline.at);
         }
         match self.create(effects).await {
-            Ok(()) => Ok(Submitted::New(interest)),
-            Err(Refused::Repeated(existing)) => Ok(Submitted::Repeated(existing)),
-            Err(Refused::Failed(error)) => Err(error),
+            Ok(()) => Ok(SubmitOutcome::New(interest)),
+            Err(SubmitFailure::Repeated(existing)) => Ok(SubmitOutcome::Repeated(existing)),
+            Err(SubmitFailure::Failed(error)) => Err(error),
         }
     }
 
     /// Makes a new job durable, or refuses it. Later steps never fail its caller, who would take an
     /// existing job for a refused one.
-    async fn create(self: &Arc<Self>, effects: Effects<Release>) -> Result<(), Refused> {
+    async fn create(self: &Arc<Self>, effects: Effects<Release>) -> Result<(), SubmitFailure> {
         let Effects { write, release } = effects;
         let mut steps = VecDeque::new();
         let created = match self.kernel.store.commit_async(write).await {
@@ -169,10 +169,12 @@ impl Jobs {
             }
             Ok(Err(CommitError::Repeated { existing })) => {
                 self.withdraw(&release, &mut steps);
-                Err(Refused::Repeated(existing))
+                Err(SubmitFailure::Repeated(existing))
             }
             Ok(Err(error)) => Err(self.refuse(&release, failure::commit(error), &mut steps)),
-            Err(Full) => Err(self.refuse(&release, Error::busy("the store's queue"), &mut steps)),
+            Err(QueueFull) => {
+                Err(self.refuse(&release, Error::busy("the store's queue"), &mut steps))
+            }
         };
         while let Some(step) = steps.pop_front_if(|step| step.write.is_empty()) {
             self.release(step.release, &mut steps);
@@ -188,9 +190,9 @@ impl Jobs {
         created
     }
 
-    fn refuse(&self, release: &[Release], error: Error, steps: &mut Steps) -> Refused {
+    fn refuse(&self, release: &[Release], error: Error, steps: &mut Steps) -> SubmitFailure {
         self.abandon(release, &error, steps);
-        Refused::Failed(error)
+        SubmitFailure::Failed(error)
     }
 
     /// Drops this job, since the same request has made one before. Its reader continues with that

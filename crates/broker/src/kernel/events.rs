@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use ringback_core::Now;
 use ringback_core::events::{EventRing, Page, Published};
-use ringback_core::policy::Sight;
+use ringback_core::policy::Visibility;
 use ringback_proto::event::{Event, Heads};
 use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
@@ -46,7 +46,7 @@ impl EventHub {
         &self,
         cursor: u64,
         limit: usize,
-        sight: &Sight,
+        sight: &Visibility,
         wanted: impl FnMut(&Event) -> bool,
     ) -> Page {
         lock(&self.ring).after(cursor, limit, sight, wanted)
@@ -78,7 +78,7 @@ impl Subscription {
     pub async fn next(&mut self, limit: usize) -> Vec<Arc<Published>> {
         loop {
             let rung = self.hub.rung();
-            let page = self.hub.after(self.cursor, limit, &Sight::All, |_| true);
+            let page = self.hub.after(self.cursor, limit, &Visibility::All, |_| true);
             self.cursor = page.cursor;
             if !page.events.is_empty() {
                 return page.events;

@@ -6,9 +6,9 @@ mod alarm;
 mod blocking;
 mod clock;
 mod events;
+mod pending_records;
 mod reserve;
 mod tasks;
-mod unstored;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::Record;
 use ringback_proto::{Error, Event, Result};
-use ringback_store::{Applied, CommitError, Full, ReadError, Store};
+use ringback_store::{CommitError, QueueFull, ReadError, Store, WriteOutcome};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -28,9 +28,9 @@ pub use self::blocking::Blocking;
 pub use self::clock::{Clock, Entropy};
 pub(crate) use self::events::EventHub;
 pub use self::events::Subscription;
+pub(crate) use self::pending_records::PendingRecords;
 pub(crate) use self::reserve::Reserve;
 pub(crate) use self::tasks::Tasks;
-pub(crate) use self::unstored::Unstored;
 use crate::audit::Auditor;
 use crate::config::Config;
 use crate::failure;
@@ -56,7 +56,7 @@ pub(crate) struct Kernel {
     pub(crate) auditor: Auditor,
     pub(crate) alarm: Alarm,
     pub(crate) reserve: Reserve,
-    pub(crate) unstored: Unstored,
+    pub(crate) pending_records: PendingRecords,
     /// Rung when a commit that cannot be refused waits for disk space.
     pub(crate) disk_full: Notify,
     /// Work that finishes even when its caller leaves.
@@ -70,19 +70,19 @@ impl Kernel {
     }
 
     /// Writes records in one commit. They are durable when it returns.
-    pub(crate) async fn commit(&self, records: Vec<Record>) -> Result<Vec<Applied>> {
+    pub(crate) async fn commit(&self, records: Vec<Record>) -> Result<Vec<WriteOutcome>> {
         match self.store.commit_async(records).await {
             Ok(written) => written.map_err(failure::commit),
-            Err(Full) => Err(Error::busy("the store's queue")),
+            Err(QueueFull) => Err(Error::busy("the store's queue")),
         }
     }
 
     /// Like [`Self::commit`], for records of work in progress that cannot be refused: waits for
     /// room in the queue and, unless the daemon stops, for disk space.
-    pub(crate) async fn commit_for_sure(&self, records: &[Record]) -> Result<Vec<Applied>> {
+    pub(crate) async fn commit_for_sure(&self, records: &[Record]) -> Result<Vec<WriteOutcome>> {
         loop {
             let pause = match self.commit_with_reserve(records.to_vec()).await {
-                Err(Full) => FULL_QUEUE_PAUSE,
+                Err(QueueFull) => FULL_QUEUE_PAUSE,
                 Ok(Err(CommitError::DiskFull)) if !self.stopping.is_cancelled() => {
                     self.disk_full.notify_one();
                     FULL_DISK_PAUSE

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::record::Record;
-use ringback_store::{Applied, CommitError, Full};
+use ringback_store::{CommitError, QueueFull, WriteOutcome};
 use rustix::fs::FallocateFlags;
 
 use super::Kernel;
@@ -76,7 +76,7 @@ impl Kernel {
     pub(crate) async fn commit_with_reserve(
         &self,
         records: Vec<Record>,
-    ) -> Result<Result<Vec<Applied>, CommitError>, Full> {
+    ) -> Result<Result<Vec<WriteOutcome>, CommitError>, QueueFull> {
         let written = self.store.commit_async(records.clone()).await;
         if !matches!(written, Ok(Err(CommitError::DiskFull))) || !self.reserve.give_up() {
             return written;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringback_core::deadline::Deadline;
 use ringback_core::lines::{LineKind, NewCall, Recall};
-use ringback_core::repeats::Begin;
+use ringback_core::repeats::Occurrence;
 use ringback_proto::any::Any;
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{BlobHash, CallId, RequestId, SessionId, StreamId};
@@ -14,11 +14,11 @@ use ringback_proto::{Certainty, Error, Event, ResponseEnvelope, Result, ToolResp
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::follow::LineFollowed;
+use super::follower::LineFollower;
 use super::parties::{CallContext, LineRequest};
 use super::{LineCall, Lines, OfferedTool, Waiter, spoken};
-use crate::call::{Admitted, Answer, CallControl, Edge};
-use crate::repeats::{Answered, Owed};
+use crate::call::{ActiveCall, Answer, CallControl, Edge};
+use crate::repeats::{FirstAnswer, OwedAnswer};
 use crate::replies::Replies;
 use crate::stream::Stream;
 use crate::sync::lock;
@@ -98,7 +98,7 @@ impl Lines {
         now: ringback_core::Now,
         caller: LineCaller,
         out: Outgoing,
-        admitted: Admitted,
+        admitted: ActiveCall,
     ) -> Answer {
         self.kernel.auditor.line_admitted(now, &caller, &out.tool.line);
         let (tool, stream) = (Arc::clone(&caller.tool), out.stream.clone());
@@ -106,7 +106,7 @@ impl Lines {
         let running = Box::pin(Arc::clone(self).run_call(caller, out, admitted));
         let replies = match stream {
             None => Replies::one(Box::pin(async move { passed(running.await) })),
-            Some(stream) => Replies::on_line(LineFollowed {
+            Some(stream) => Replies::on_line(LineFollower {
                 lines: Arc::clone(self),
                 tool,
                 stream,
@@ -142,7 +142,7 @@ impl Lines {
         self: Arc<Self>,
         caller: LineCaller,
         out: Outgoing,
-        admitted: Admitted,
+        admitted: ActiveCall,
     ) -> Result<Any> {
         let started = Instant::now();
         let outcome = match caller.request_id {
@@ -161,20 +161,20 @@ impl Lines {
         caller: &LineCaller,
         key: RepeatKey,
         out: Outgoing,
-        admitted: &Admitted,
+        admitted: &ActiveCall,
     ) -> Result<Any> {
-        let owed = Owed::new();
+        let owed = OwedAnswer::new();
         let principal = caller.principal.id;
         let begin = self.calls.repeats.begin(
             self.kernel.now(),
             principal,
             key,
-            Answered::Plain(owed.place()),
+            FirstAnswer::Plain(owed.place()),
         )?;
         let first = match begin {
-            Begin::First => None,
-            Begin::Again(Answered::Plain(first)) => Some(first),
-            Begin::Again(Answered::Job(_)) => {
+            Occurrence::First => None,
+            Occurrence::Again(FirstAnswer::Plain(first)) => Some(first),
+            Occurrence::Again(FirstAnswer::Job(_)) => {
                 return Err(Error::internal("repeat", "one request id is used for two calls"));
             }
         };
@@ -185,7 +185,7 @@ impl Lines {
                 error = admitted.stop.stopped(&caller.tool) => Err(error),
             };
         }
-        let mut abandoned = Abandoned { owed: Some(owed) };
+        let mut abandoned = RepeatGuard { owed: Some(owed) };
         let outcome = match self.calls.unused_for_a_job(principal, key).await {
             Ok(()) => self.put_on_line(caller, out, admitted).await,
             Err(error) => Err(error),
@@ -202,7 +202,7 @@ impl Lines {
         self: &Arc<Self>,
         caller: &LineCaller,
         out: Outgoing,
-        admitted: &Admitted,
+        admitted: &ActiveCall,
     ) -> Result<Any> {
         let Outgoing { tool, arguments, custom_id, context, stream } = out;
         let arguments = self.prepared(Arc::clone(&tool), arguments).await?;
@@ -229,7 +229,7 @@ impl Lines {
         self.tell_client_event(&call, Event::ClientToolRequest);
         drop(call);
         self.carry_out(effects);
-        let mut held = OnLine { lines: self, id: caller.id, over: false };
+        let mut held = LineCallGuard { lines: self, id: caller.id, over: false };
         let outcome = tokio::select! {
             biased;
             outcome = &mut answered => {
@@ -283,13 +283,13 @@ fn passed(outcome: Result<Any>) -> ResponseEnvelope {
 }
 
 /// A call on a line; dropping it withdraws it, because its caller has left.
-struct OnLine<'a> {
+struct LineCallGuard<'a> {
     lines: &'a Lines,
     id: CallId,
     over: bool,
 }
 
-impl OnLine<'_> {
+impl LineCallGuard<'_> {
     /// Withdraws the call. Returns whether its tool may have run, unless it has ended already.
     fn recall(&mut self, why: Recall) -> Option<Certainty> {
         self.over = true;
@@ -311,7 +311,7 @@ impl OnLine<'_> {
     }
 }
 
-impl Drop for OnLine<'_> {
+impl Drop for LineCallGuard<'_> {
     fn drop(&mut self) {
         if !self.over {
             self.recall(Recall::Cancelled);
@@ -320,11 +320,11 @@ impl Drop for OnLine<'_> {
 }
 
 /// The answer to repeats of a call whose first caller left before it ended.
-struct Abandoned {
-    owed: Option<Owed<ResponseEnvelope>>,
+struct RepeatGuard {
+    owed: Option<OwedAnswer<ResponseEnvelope>>,
 }
 
-impl Abandoned {
+impl RepeatGuard {
     fn answer(&mut self, reply: ResponseEnvelope) {
         if let Some(owed) = self.owed.take() {
             owed.answer(Ok(reply));
@@ -332,7 +332,7 @@ impl Abandoned {
     }
 }
 
-impl Drop for Abandoned {
+impl Drop for RepeatGuard {
     fn drop(&mut self) {
         let error = Error::cancelled("its first caller left");
         self.answer(error.with_certainty(Certainty::MayHaveRun).into());

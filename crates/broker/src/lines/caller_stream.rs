@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::lines::{Attend, AttendanceNo, Delivery, Holding, ToParty};
+use ringback_core::lines::{AttendanceNo, Attendee, Delivery, PartyMessage, StreamMode};
 use ringback_proto::Result;
 use ringback_proto::ids::SessionId;
 use tokio::sync::Notify;
@@ -42,12 +42,12 @@ impl Callers {
         credential: &Credential,
         session: SessionId,
         caller_ids: Option<Vec<Arc<str>>>,
-        holding: Holding,
+        holding: StreamMode,
     ) -> Result<CallerStream> {
         let now = self.0.kernel.now();
         let principal = credential.principal(now)?;
         let bell = Arc::new(Notify::new());
-        let attend = Attend { session, caller_ids, holding, bell: Arc::clone(&bell) };
+        let attend = Attendee { session, caller_ids, holding, bell: Arc::clone(&bell) };
         let mut effects = Vec::new();
         let number = lock(&self.0.table).callers().attend(principal.id, attend, &mut effects);
         self.0.carry_out(effects);
@@ -72,8 +72,8 @@ impl Callers {
         wait: Duration,
     ) -> Result<Vec<Arc<LineCall>>> {
         let only = caller_ids.clone();
-        let mut stream = self.open(credential, session, caller_ids, Holding::Polling)?;
-        let mut polled = Polled::default();
+        let mut stream = self.open(credential, session, caller_ids, StreamMode::Polling)?;
+        let mut polled = PollBatch::default();
         let started = Instant::now();
         loop {
             while !polled.is_full()
@@ -111,7 +111,7 @@ impl CallerStream {
     ///
     /// # Cancel safety
     /// Dropping it loses nothing: nothing is taken before it returns.
-    pub async fn next(&mut self) -> Option<ToParty<Arc<LineCall>>> {
+    pub async fn next(&mut self) -> Option<PartyMessage<Arc<LineCall>>> {
         self.hear().await.map(|delivery| delivery.post)
     }
 
@@ -139,7 +139,7 @@ impl CallerStream {
             return None;
         }
         let delivery = lock(&self.lines.table).callers().next(self.number)?;
-        if let ToParty::Call(call) = &delivery.post {
+        if let PartyMessage::Call(call) = &delivery.post {
             self.lines.kernel.auditor.delivered(now, call.id);
         }
         Some(delivery)
@@ -162,27 +162,27 @@ impl Drop for CallerStream {
 
 /// The calls that a poll has gathered.
 #[derive(Debug, Default)]
-struct Polled {
+struct PollBatch {
     fresh: Vec<Arc<LineCall>>,
     /// Calls that were delivered before.
     again: Vec<Arc<LineCall>>,
     n_bytes: usize,
 }
 
-impl Polled {
+impl PollBatch {
     fn is_full(&self) -> bool {
         self.fresh.len() >= POLL_CALLS_MAX || self.n_bytes >= POLL_BYTES_MAX
     }
 
     fn add(&mut self, delivery: Delivery<Arc<LineCall>>) {
         match delivery.post {
-            ToParty::Call(call) if delivery.is_again => self.again.push(call),
-            ToParty::Call(call) => {
+            PartyMessage::Call(call) if delivery.is_again => self.again.push(call),
+            PartyMessage::Call(call) => {
                 self.n_bytes += call.arguments.bytes.len();
                 self.fresh.push(call);
             }
             // It has ended, and is left out like all that have.
-            ToParty::Cancel { .. } => {}
+            PartyMessage::Cancel { .. } => {}
         }
     }
 

@@ -4,7 +4,7 @@
 mod call;
 mod caller_stream;
 mod callers;
-mod follow;
+mod follower;
 mod parties;
 mod stream;
 
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use ringback_core::deadline::Deadline;
 use ringback_core::lines::{
-    Ended, LineEffect, LineKind, LineLimits, LineName, LineTable, LineTool, Links, NewTool,
+    EndedCall, LineEffect, LineKind, LineLimits, LineName, LineTable, LineTool, Links, NewTool,
     may_offer,
 };
 use ringback_proto::any::{Any, Format};
@@ -27,7 +27,7 @@ use tokio::sync::{Notify, oneshot, watch};
 pub(crate) use self::call::LineCaller;
 pub use self::caller_stream::CallerStream;
 pub use self::callers::{CallerCall, CallerTools, Callers};
-pub(crate) use self::follow::LineFollowed;
+pub(crate) use self::follower::LineFollower;
 pub use self::parties::{CallContext, LineOffer, LineRequest, ToolOffer};
 pub use self::stream::{ChunkSink, LineStream};
 use crate::call::Calls;
@@ -67,9 +67,9 @@ impl Default for LineSettings {
 
 /// The broker's types for the engine.
 #[derive(Debug)]
-pub(crate) struct Held;
+pub(crate) struct BrokerLinks;
 
-impl Links for Held {
+impl Links for BrokerLinks {
     type Tool = ToolFace;
     type Out = Arc<LineCall>;
     type Caller = Waiter;
@@ -163,7 +163,7 @@ pub(crate) struct Waiter {
 pub struct Lines {
     kernel: Arc<Kernel>,
     calls: Arc<Calls>,
-    table: Mutex<LineTable<Held>>,
+    table: Mutex<LineTable<BrokerLinks>>,
     /// Counts the changes of the offered tools.
     changes: watch::Sender<u64>,
     settings: LineSettings,
@@ -247,7 +247,7 @@ fn new_tool(offer: ToolOffer) -> Result<NewTool<ToolFace>> {
 
 impl Lines {
     /// Runs the effects of an engine step.
-    fn carry_out(&self, effects: Vec<LineEffect<Held>>) {
+    fn carry_out(&self, effects: Vec<LineEffect<BrokerLinks>>) {
         for effect in effects {
             match effect {
                 LineEffect::Ring(bell) => bell.notify_one(),
@@ -265,7 +265,7 @@ impl Lines {
         &self,
         owner: PrincipalId,
         request_id: &str,
-        answered: Result<Ended<Held>, (Error, Option<CallId>)>,
+        answered: Result<EndedCall<BrokerLinks>, (Error, Option<CallId>)>,
         outcome: Result<Any>,
     ) -> Result<()> {
         match answered {
@@ -286,7 +286,7 @@ impl Lines {
     }
 
     /// Sends the caller of a call on a line its outcome, unless the caller has left.
-    fn end_call(&self, ended: Ended<Held>, outcome: Result<Any>) {
+    fn end_call(&self, ended: EndedCall<BrokerLinks>, outcome: Result<Any>) {
         self.tell_client_event(&ended.out, |call| match &outcome {
             Ok(_) => Event::ClientToolCompleted { call, success: true },
             Err(error) => {

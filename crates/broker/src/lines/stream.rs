@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringback_core::lines::{LineName, Offer, StreamNo, ToParty};
+use ringback_core::lines::{LineName, Offer, PartyMessage, StreamNo};
 use ringback_proto::{Event, Result, StreamChunk};
 use tokio::sync::Notify;
 
@@ -43,7 +43,7 @@ impl LineStream {
     ///
     /// # Cancel safety
     /// Dropping it loses nothing: nothing is taken before it returns.
-    pub async fn next(&mut self) -> Option<ToParty<Arc<LineCall>>> {
+    pub async fn next(&mut self) -> Option<PartyMessage<Arc<LineCall>>> {
         loop {
             if let Some(post) = self.take() {
                 return Some(post);
@@ -57,12 +57,12 @@ impl LineStream {
         }
     }
 
-    fn take(&self) -> Option<ToParty<Arc<LineCall>>> {
+    fn take(&self) -> Option<PartyMessage<Arc<LineCall>>> {
         if !self.credential.is_valid(self.lines.kernel.now()) {
             return None;
         }
         let post = lock(&self.lines.table).next(self.number)?;
-        if let ToParty::Call(call) = &post {
+        if let PartyMessage::Call(call) = &post {
             self.lines.kernel.auditor.delivered(self.lines.kernel.now(), call.id);
             self.lines.tell_client_event(call, Event::ClientToolExecuting);
         }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ringback_core::spending::{Answered, END, Ledger, Limit, MORE, Question, Verdict};
+use ringback_core::spending::{END, Ledger, Limit, LimitAnswer, MORE, Question, Verdict};
 use ringback_proto::ids::SessionId;
 use ringback_proto::record::{Record, SpendingRecord};
 use ringback_proto::request::{
@@ -15,11 +15,11 @@ use tokio::sync::Notify;
 
 use crate::Broker;
 use crate::kernel::Kernel;
-use crate::rooms::Ground;
+use crate::rooms::SharedRooms;
 use crate::sessions::conversation::events::event;
 use crate::sessions::lifecycle::keeper::Order;
 use crate::sessions::lifecycle::start::StartSession;
-use crate::sessions::{Conversations, Live, Origin, Register};
+use crate::sessions::{Conversations, LiveSession, Origin, Register};
 use crate::sync::lock;
 
 /// Prefix of the ids of limit questions. Drivers use other ids for permission requests.
@@ -30,7 +30,7 @@ const LOOK_MS: u64 = 1000;
 /// A session has reached a limit, and more was not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the session has reached its limit `{limit}`")]
-pub struct Spent {
+pub struct LimitReached {
     /// Name of the limit.
     pub limit: &'static str,
 }
@@ -122,7 +122,7 @@ impl Broker {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub async fn may_ask_model(&self, session: SessionId) -> std::result::Result<(), Spent> {
+    pub async fn may_ask_model(&self, session: SessionId) -> std::result::Result<(), LimitReached> {
         let Some(live) = self.0.register.live(session) else { return Ok(()) };
         let budget = &live.account.budget;
         loop {
@@ -134,7 +134,7 @@ impl Broker {
                 Verdict::Asks(_) | Verdict::Waits => changed.await,
                 Verdict::Refused => {
                     let reached = lock(&budget.ledger).reached();
-                    return Err(Spent { limit: reached.map_or("ended", Limit::as_str) });
+                    return Err(LimitReached { limit: reached.map_or("ended", Limit::as_str) });
                 }
             }
         }
@@ -150,11 +150,11 @@ pub(crate) struct Budgets {
 }
 
 impl Budgets {
-    pub(crate) fn new(ground: &Ground) -> Self {
+    pub(crate) fn new(shared_rooms: &SharedRooms) -> Self {
         Self {
-            kernel: ground.kernel.clone(),
-            register: ground.register.clone(),
-            conversations: ground.conversations.clone(),
+            kernel: shared_rooms.kernel.clone(),
+            register: shared_rooms.register.clone(),
+            conversations: shared_rooms.conversations.clone(),
         }
     }
 
@@ -343,7 +343,7 @@ impl Budgets {
     /// Handles an answer to a limit question. Returns false if it answers something else.
     pub(super) fn answer_limit(
         self: &Arc<Self>,
-        live: &Live,
+        live: &LiveSession,
         answer: &PermissionAnswer,
     ) -> Result<bool> {
         let budget = &live.account.budget;
@@ -358,15 +358,15 @@ impl Budgets {
         match answered {
             // Another answer came first.
             None => return Ok(false),
-            Some(Answered::Unknown) => {
+            Some(LimitAnswer::Unknown) => {
                 let message = format!("answer with `{MORE}` or `{END}`");
                 return Err(Error::invalid_field("answer.option", message));
             }
-            Some(Answered::More) => {
+            Some(LimitAnswer::More) => {
                 self.say_answered(budget.holder, request_id, Some(MORE), "answer");
                 self.store(budget.holder, spent);
             }
-            Some(Answered::End) => {
+            Some(LimitAnswer::End) => {
                 self.say_answered(budget.holder, request_id, Some(END), "answer");
                 self.stop_spending(budget);
             }
@@ -387,7 +387,8 @@ impl Budgets {
         self.conversations.say(budget.holder, SessionEventInfo { text, ..event("error") });
         let stopped: Vec<_> = {
             let live = lock(&self.register.live);
-            let is_of = |live: &&Arc<Live>| std::ptr::eq(Arc::as_ptr(&live.account.budget), budget);
+            let is_of =
+                |live: &&Arc<LiveSession>| std::ptr::eq(Arc::as_ptr(&live.account.budget), budget);
             live.values().filter(is_of).cloned().collect()
         };
         for live in stopped {

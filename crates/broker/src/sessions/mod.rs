@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{Permissions, SharedPolicy};
-use ringback_core::sessions::{KeptEvents, SessionLimits};
+use ringback_core::sessions::{EventLimits, SessionLimits};
 use ringback_proto::ids::SessionId;
 use ringback_proto::request::{CallerServer, ModelUsage, ProjectLimits, SpendLimits};
 use tokio::sync::{mpsc, watch};
@@ -37,7 +37,7 @@ use tokio::sync::{mpsc, watch};
 pub use self::api::{SessionFollower, SessionView};
 use self::budget::Account;
 pub(crate) use self::budget::Budgets;
-pub use self::budget::Spent;
+pub use self::budget::LimitReached;
 pub(crate) use self::conversation::events::{Conversations, event};
 pub(crate) use self::conversation::message::offered;
 pub use self::lifecycle::agent::AgentProtocol;
@@ -50,7 +50,7 @@ pub(crate) use self::reach::Networks;
 pub(crate) use self::reach::check_network;
 use self::reach::{Doors, Reach};
 pub use self::reach::{NetworkConnection, NetworkDoor, NetworkOutcome};
-pub(crate) use self::register::{Outside, Register};
+pub(crate) use self::register::{Register, SessionDetails};
 use self::url_token::Bearer;
 pub use self::url_token::SessionPass;
 pub(crate) use self::url_token::UrlTokens;
@@ -60,7 +60,7 @@ use crate::containers::Images;
 use crate::disk::{DiskGuard, DiskLimits};
 use crate::identity::Identity;
 use crate::kernel::Kernel;
-use crate::rooms::Ground;
+use crate::rooms::SharedRooms;
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
@@ -78,7 +78,7 @@ pub struct SessionSettings {
     /// Limits of sessions whose project sets none.
     pub limits: SessionLimits,
     /// Events kept in memory; the journal has more.
-    pub events_kept: KeptEvents,
+    pub events_kept: EventLimits,
     /// Time an agent gets to exit before it is killed.
     pub end_grace: Duration,
     /// Default answer to permission requests, for agents without their own setting.
@@ -107,7 +107,7 @@ impl SessionSettings {
             path: lifecycle::agent::PATH.into(),
             agent_default: "scripted".to_owned(),
             limits: SessionLimits::default(),
-            events_kept: KeptEvents {
+            events_kept: EventLimits {
                 events_max: 2000,
                 bytes_max: 16 << 20,
                 total_bytes_max: 64 << 20,
@@ -272,27 +272,27 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(ground: &Ground) -> Self {
+    pub(crate) fn new(shared_rooms: &SharedRooms) -> Self {
         Self {
-            kernel: ground.kernel.clone(),
-            identity: ground.identity.clone(),
-            register: ground.register.clone(),
-            conversations: ground.conversations.clone(),
-            workspaces: ground.workspaces.clone(),
-            sandboxes: ground.sandboxes.clone(),
-            images: ground.images.clone(),
-            disk: ground.disk.clone(),
-            budgets: Arc::new(Budgets::new(ground)),
-            networks: Arc::new(Networks::new(ground)),
-            url_tokens: Arc::new(UrlTokens::new(ground)),
-            offers: Arc::new(Offers::new(ground)),
+            kernel: shared_rooms.kernel.clone(),
+            identity: shared_rooms.identity.clone(),
+            register: shared_rooms.register.clone(),
+            conversations: shared_rooms.conversations.clone(),
+            workspaces: shared_rooms.workspaces.clone(),
+            sandboxes: shared_rooms.sandboxes.clone(),
+            images: shared_rooms.images.clone(),
+            disk: shared_rooms.disk.clone(),
+            budgets: Arc::new(Budgets::new(shared_rooms)),
+            networks: Arc::new(Networks::new(shared_rooms)),
+            url_tokens: Arc::new(UrlTokens::new(shared_rooms)),
+            offers: Arc::new(Offers::new(shared_rooms)),
         }
     }
 }
 
 /// The running parts of a live session.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveSession {
     orders: mpsc::Sender<Order>,
     /// True once its supervisor has ended, and with it the agent.
     over: watch::Receiver<bool>,
@@ -315,7 +315,7 @@ pub(crate) struct Live {
     servers: Mutex<HashMap<String, CallerServer>>,
 }
 
-impl Live {
+impl LiveSession {
     /// Returns whether one of its callers is a tool server.
     pub(crate) fn has_server(&self) -> bool {
         !lock(&self.servers).is_empty()

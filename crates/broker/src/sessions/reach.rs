@@ -8,7 +8,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use ringback_core::network::is_within;
 use ringback_core::policy::{may_hold_back, may_loosen};
-use ringback_core::sessions::Where;
+use ringback_core::sessions::SessionPlace;
 use ringback_proto::ids::{CallId, SessionId};
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::Principal;
@@ -20,10 +20,10 @@ use tokio::sync::{Semaphore, watch};
 use crate::Broker;
 use crate::confinement::Sandboxes;
 use crate::kernel::Kernel;
-use crate::rooms::{Ground, Rooms};
+use crate::rooms::{Rooms, SharedRooms};
 use crate::sessions::conversation::events::event;
 use crate::sessions::lifecycle::start::{StartSession, not_made};
-use crate::sessions::{Conversations, ELSEWHERE, Live, Origin, Register};
+use crate::sessions::{Conversations, ELSEWHERE, LiveSession, Origin, Register};
 use crate::sync::lock;
 
 /// Added to the event when a running agent was started without a network.
@@ -159,7 +159,7 @@ impl Reach {
     }
 }
 
-impl Live {
+impl LiveSession {
     /// Returns its network policy; `None` if it is not confined here.
     pub(super) fn network(&self) -> Option<Arc<NetworkPolicy>> {
         self.reach.as_ref().map(Reach::policy)
@@ -200,13 +200,13 @@ pub(crate) struct Networks {
 }
 
 impl Networks {
-    pub(crate) fn new(ground: &Ground) -> Self {
+    pub(crate) fn new(shared_rooms: &SharedRooms) -> Self {
         Self {
-            kernel: ground.kernel.clone(),
-            register: ground.register.clone(),
-            conversations: ground.conversations.clone(),
-            sandboxes: ground.sandboxes.clone(),
-            rooms: ground.rooms.clone(),
+            kernel: shared_rooms.kernel.clone(),
+            register: shared_rooms.register.clone(),
+            conversations: shared_rooms.conversations.clone(),
+            sandboxes: shared_rooms.sandboxes.clone(),
+            rooms: shared_rooms.rooms.clone(),
         }
     }
 
@@ -354,7 +354,7 @@ impl Networks {
     }
 
     /// Applies a policy; if its proxies cannot be opened, restores the previous one.
-    fn apply(&self, id: SessionId, live: &Live, policy: &NetworkPolicy) -> Result<()> {
+    fn apply(&self, id: SessionId, live: &LiveSession, policy: &NetworkPolicy) -> Result<()> {
         let Some(reach) = &live.reach else { return Ok(()) };
         let mut doors = lock(&live.doors);
         let Some(doors) = doors.as_mut() else {
@@ -375,8 +375,9 @@ impl Networks {
         let mut next = 0;
         while let Some(maker) = narrowed.get(next).copied() {
             next += 1;
-            let is_made =
-                |place: &&Where| place.parent == Some(maker) && !narrowed.contains(&place.id);
+            let is_made = |place: &&SessionPlace| {
+                place.parent == Some(maker) && !narrowed.contains(&place.id)
+            };
             let made: Vec<_> = live.iter().filter(is_made).map(|place| place.id).collect();
             made.iter().for_each(|id| self.narrow(*id, policy));
             narrowed.extend(made);

@@ -13,7 +13,7 @@ use ringback_proto::request::{SessionEventInfo, SessionPause};
 use ringback_proto::{Error, Result};
 
 use crate::kernel::Kernel;
-use crate::sessions::{ELSEWHERE, Live, SessionView};
+use crate::sessions::{ELSEWHERE, LiveSession, SessionView};
 use crate::sync::lock;
 
 /// All sessions of this run. Every module about sessions uses it; it knows none of them.
@@ -21,12 +21,12 @@ use crate::sync::lock;
 pub(crate) struct Register {
     kernel: Arc<Kernel>,
     pub(crate) table: Mutex<SessionTable<SessionEventInfo>>,
-    pub(super) live: Mutex<HashMap<SessionId, Arc<Live>>>,
+    pub(super) live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
 }
 
 /// Network, spending and pending limit question of a live session.
 #[derive(Debug)]
-pub(crate) struct Outside {
+pub(crate) struct SessionDetails {
     pub(crate) network: Option<NetworkPolicy>,
     pub(crate) spending: SpendingRecord,
     pub(crate) paused: Option<SessionPause>,
@@ -39,7 +39,7 @@ impl Register {
     }
 
     /// Returns the running parts of a session, while it is live.
-    pub(crate) fn live(&self, session: SessionId) -> Option<Arc<Live>> {
+    pub(crate) fn live(&self, session: SessionId) -> Option<Arc<LiveSession>> {
         lock(&self.live).get(&session).cloned()
     }
 
@@ -51,11 +51,11 @@ impl Register {
     }
 
     /// Returns the network and spending of a session, if it is live.
-    pub(crate) fn outside(&self, id: SessionId) -> Option<Outside> {
+    pub(crate) fn outside(&self, id: SessionId) -> Option<SessionDetails> {
         let live = self.live(id)?;
         let network = live.network().map(Arc::unwrap_or_clone);
         let (spending, paused) = (live.account.record(id), live.account.pause());
-        Some(Outside { network, spending, paused })
+        Some(SessionDetails { network, spending, paused })
     }
 
     pub(crate) fn n_live(&self) -> usize {

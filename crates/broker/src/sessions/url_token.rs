@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 
 use ringback_core::policy::authorize;
-use ringback_core::sessions::Where;
+use ringback_core::sessions::SessionPlace;
 use ringback_proto::ids::SessionId;
-use ringback_proto::principal::{HeldBy, Principal};
+use ringback_proto::principal::{KeyHolder, Principal};
 use ringback_proto::secret::Secret;
 use ringback_proto::tool::{TOOLS, ToolRow};
 use ringback_proto::{Error, ErrorKind, Result};
@@ -17,8 +17,8 @@ use crate::Broker;
 use crate::identity::{Credential, Identity, new_secret, secret_hash};
 use crate::kernel::Kernel;
 use crate::lines::OfferedTool;
-use crate::rooms::Ground;
-use crate::sessions::{Live, Register};
+use crate::rooms::SharedRooms;
+use crate::sessions::{LiveSession, Register};
 use crate::sync::lock;
 
 /// Path of session URLs below the daemon's base URL.
@@ -65,10 +65,10 @@ impl SessionPass {
 
 /// The token of a session's URL; empty until one is issued.
 #[derive(Debug, Default)]
-pub(super) struct Bearer(Mutex<Option<Issued>>);
+pub(super) struct Bearer(Mutex<Option<IssuedToken>>);
 
 #[derive(Debug)]
-struct Issued {
+struct IssuedToken {
     hash: [u8; 32],
     ended: CancellationToken,
 }
@@ -80,7 +80,8 @@ impl Bearer {
 
     /// Replaces the token. The previous one becomes invalid.
     fn issue(&self, secret: &Secret) {
-        let issued = Issued { hash: secret_hash(secret.expose()), ended: CancellationToken::new() };
+        let issued =
+            IssuedToken { hash: secret_hash(secret.expose()), ended: CancellationToken::new() };
         if let Some(before) = lock(&self.0).replace(issued) {
             before.ended.cancel();
         }
@@ -145,15 +146,20 @@ pub(crate) struct UrlTokens {
 }
 
 impl UrlTokens {
-    pub(crate) fn new(ground: &Ground) -> Self {
+    pub(crate) fn new(shared_rooms: &SharedRooms) -> Self {
         Self {
-            kernel: ground.kernel.clone(),
-            identity: ground.identity.clone(),
-            register: ground.register.clone(),
+            kernel: shared_rooms.kernel.clone(),
+            identity: shared_rooms.identity.clone(),
+            register: shared_rooms.register.clone(),
         }
     }
 
-    fn pass(&self, session: SessionId, live: &Live, ended: CancellationToken) -> SessionPass {
+    fn pass(
+        &self,
+        session: SessionId,
+        live: &LiveSession,
+        ended: CancellationToken,
+    ) -> SessionPass {
         let key = live.key.as_ref().and_then(|key| self.identity.tokens.find(key.id));
         SessionPass { session, key: key.map(Credential::Token), ended }
     }
@@ -168,11 +174,11 @@ impl UrlTokens {
     pub(super) fn first_pass(
         &self,
         principal: &Principal,
-        place: Where,
+        place: SessionPlace,
     ) -> Option<(String, Option<Secret>)> {
         let is_own = match principal.held_by {
             None => place.owner == principal.id,
-            Some(HeldBy { session, .. }) => place.parent == Some(session),
+            Some(KeyHolder { session, .. }) => place.parent == Some(session),
         };
         let url = self.session_url(place.id).filter(|_| is_own)?;
         let live = self.register.live(place.id)?;
@@ -191,7 +197,7 @@ impl UrlTokens {
         Ok((url, self.issue(&live)))
     }
 
-    fn issue(&self, live: &Live) -> Secret {
+    fn issue(&self, live: &LiveSession) -> Secret {
         let (secret, _) = new_secret(&self.kernel.entropy);
         live.bearer.issue(&secret);
         secret

@@ -5,7 +5,7 @@ use std::io::{Seek as _, SeekFrom};
 
 use bytes::Bytes;
 use camino::Utf8Path;
-use ringback_blobs::{Info, Reader, Stored};
+use ringback_blobs::{Info, Reader, StoredContent};
 use ringback_proto::ids::{BlobHash, JobId};
 use ringback_proto::request::{ArtifactCreatedResponse, Lineage};
 use ringback_proto::{Error, ErrorKind, Result, StreamChunk};
@@ -124,7 +124,7 @@ impl StudioContext {
     ///
     /// # Errors
     /// When the disk is full or fails.
-    pub fn store(&self, content: &[u8], mime_type: &str) -> Result<Stored> {
+    pub fn store(&self, content: &[u8], mime_type: &str) -> Result<StoredContent> {
         self.0.rooms.kernel.blobs.put(content, mime_type).map_err(failure::write_blob)
     }
 
@@ -132,7 +132,7 @@ impl StudioContext {
     ///
     /// # Errors
     /// When the disk is full or fails.
-    pub fn store_file(&self, mut file: File, mime_type: &str) -> Result<Stored> {
+    pub fn store_file(&self, mut file: File, mime_type: &str) -> Result<StoredContent> {
         file.seek(SeekFrom::Start(0)).map_err(failure::internal)?;
         let mut writer = self.0.rooms.kernel.blobs.writer();
         let name = Utf8Path::new("a temporary file");
@@ -146,8 +146,8 @@ impl StudioContext {
     /// When it cannot be stored.
     pub async fn create_artifact(
         &self,
-        content: Stored,
-        sources: &[Stored],
+        content: StoredContent,
+        sources: &[StoredContent],
         lineage: Lineage,
         metadata: &(impl Serialize + Sync),
     ) -> Result<ArtifactCreatedResponse> {
@@ -155,7 +155,7 @@ impl StudioContext {
         let owned = sources.iter().chain(std::iter::once(&content));
         let records =
             owned.map(|stored| cas::uploaded(&self.0, stored, &stored.mime_type)).collect();
-        let Stored { hash, size, mime_type, .. } = content;
+        let StoredContent { hash, size, mime_type, .. } = content;
         let info = Info { size, mime_type };
         artifact::create(&self.0, hash, info, lineage, Some(metadata.into()), records).await
     }

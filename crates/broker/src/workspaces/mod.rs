@@ -6,8 +6,8 @@
 //! An agent may be writing at the same time, and may have written anything: all access goes through
 //! a [`Tree`], which follows no links.
 
-mod remove;
-mod start;
+mod initial_state;
+mod removal;
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use camino::Utf8PathBuf;
 use ringback_blobs::Tree;
 use ringback_blobs::tree::{EntryKind, Skipped, TreeLimits};
 use ringback_core::policy;
-use ringback_core::sessions::Leaving;
+use ringback_core::sessions::DeletionTarget;
 use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::principal::Principal;
 use ringback_proto::record::{ProjectRecord, WorkspaceRecord};
 use ringback_proto::request::{FileKind, WorkspaceSkipped};
 use ringback_proto::{Error, Result};
 
-pub(crate) use self::remove::remove;
-pub use self::start::START_LIMITS;
+pub use self::initial_state::START_LIMITS;
+pub(crate) use self::removal::remove;
 use crate::failure;
 use crate::kernel::Kernel;
 use crate::sessions::Register;
@@ -148,7 +148,7 @@ impl Workspaces {
         project: ProjectId,
         workspace: WorkspaceId,
     ) -> Result<WorkspaceRecord> {
-        lock(&self.register.table).check_stays(Leaving::Workspace(workspace))?;
+        lock(&self.register.table).check_stays(DeletionTarget::Workspace(workspace))?;
         let project = self.visible_project(principal, project).await?;
         self.workspace_of(principal, &project, workspace).await
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use ringback_broker::{
-    Answer, Broker, CallerCall, CallerStream, Credential, Edge, Holding, LineCall, Replies,
-    ToParty, ToolOffer,
+    Answer, Broker, CallerCall, CallerStream, Credential, Edge, LineCall, PartyMessage, Replies,
+    StreamMode, ToolOffer,
 };
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::CallOptions;
@@ -93,7 +93,7 @@ async fn delivered(replies: &mut Replies, stream: &mut CallerStream) -> Arc<Line
         biased;
         reply = replies.next() => panic!("answered before it was delivered: {reply:?}"),
         post = stream.next() => match post {
-            Some(ToParty::Call(call)) => call,
+            Some(PartyMessage::Call(call)) => call,
             other => panic!("no call: {other:?}"),
         },
     }
@@ -122,7 +122,7 @@ async fn an_agents_call_reaches_the_caller_and_its_answer_the_agent() {
     broker.callers().declare(who, session(ROOT), "ant", vec![tool("read")]).unwrap();
     assert!(changes.has_changed().unwrap());
     changes.mark_unchanged();
-    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, StreamMode::Lasting).unwrap();
     for (answer, input) in [("null", "{}"), (r#"{"n":9007199254740993}"#, r#"{"b":1.0, "a":null}"#)]
     {
         let mut replies = later(broker, ask(CHILD, None, "read", input));
@@ -161,9 +161,11 @@ async fn only_the_caller_of_the_session_answers_and_only_once() {
     broker.callers().declare(owner, session(7), "ant", vec![tool("read")]).unwrap();
     let taken = broker.callers().declare(stranger, session(ROOT), "ant", vec![]).unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::Conflict);
-    let mut spy = broker.callers().open(stranger, session(ROOT), None, Holding::Lasting).unwrap();
-    let mut other = broker.callers().open(owner, session(7), None, Holding::Lasting).unwrap();
-    let mut stream = broker.callers().open(owner, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut spy =
+        broker.callers().open(stranger, session(ROOT), None, StreamMode::Lasting).unwrap();
+    let mut other = broker.callers().open(owner, session(7), None, StreamMode::Lasting).unwrap();
+    let mut stream =
+        broker.callers().open(owner, session(ROOT), None, StreamMode::Lasting).unwrap();
     let mut replies = later(broker, ask(CHILD, None, "read", "{}"));
     let call = delivered(&mut replies, &mut stream).await;
     assert!(is_told_nothing(&mut spy) && is_told_nothing(&mut other));
@@ -214,7 +216,7 @@ async fn undeclared_tools_and_misfits_are_refused_before_anybody_is_asked() {
     assert_eq!(schemas, [r#"{"type":"object","required":["to"]}"#, r#"{"type":"object"}"#]);
     assert_eq!((&*callers[0].caller_id, callers[0].owner), ("ant", who.id()));
 
-    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, StreamMode::Lasting).unwrap();
     for undeclared in [ask(ROOT, None, "secret", "{}"), ask(ROOT, Some("bee"), "send", "{}")] {
         assert_eq!(now(broker, undeclared).kind(), ErrorKind::NotFound);
     }
@@ -230,7 +232,7 @@ async fn the_agent_is_told_at_once_that_its_caller_has_left() {
     let fixture = start().await;
     let (broker, who) = (&fixture.broker, &Credential::local());
     broker.callers().declare(who, session(ROOT), "ant", vec![tool("read")]).unwrap();
-    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, StreamMode::Lasting).unwrap();
     let mut replies = later(broker, ask(ROOT, None, "read", "{}"));
     let call = delivered(&mut replies, &mut stream).await;
     drop(stream);
@@ -240,11 +242,13 @@ async fn the_agent_is_told_at_once_that_its_caller_has_left() {
     assert_eq!(late.unwrap_err().kind(), ErrorKind::NotFound);
     let gone = refused(later(broker, ask(ROOT, None, "read", "{}")).next().await);
     assert_eq!((gone.kind(), gone.certainty()), (ErrorKind::Gone, Certainty::NotStarted));
-    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, StreamMode::Lasting).unwrap();
     let mut replies = later(broker, ask(ROOT, None, "read", "{}"));
     let call = delivered(&mut replies, &mut stream).await;
     drop(replies);
-    let Some(ToParty::Cancel { custom_id, .. }) = stream.next().await else { panic!("no cancel") };
+    let Some(PartyMessage::Cancel { custom_id, .. }) = stream.next().await else {
+        panic!("no cancel")
+    };
     assert_eq!(custom_id, Some(Arc::clone(&call.request_id)), "the agent left");
 }
 
@@ -285,7 +289,7 @@ async fn a_caller_reports_progress_and_a_deadline_holds_all_the_same() {
     let (broker, who) = (&fixture.broker, &Credential::local());
     let slow = ToolOffer { timeout_ms: Some(900), ..tool("slow") };
     broker.callers().declare(who, session(ROOT), "ant", vec![tool("usual"), slow]).unwrap();
-    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, StreamMode::Lasting).unwrap();
     for (name, allowed_ms) in [("usual", 500), ("slow", 900)] {
         let options = CallOptions { stream: true, ..CallOptions::default() };
         let mut replies = later(broker, CallerCall { options, ..ask(ROOT, None, name, "{}") });
@@ -304,7 +308,7 @@ async fn a_caller_reports_progress_and_a_deadline_holds_all_the_same() {
         assert_eq!((error.kind(), error.certainty()), (ErrorKind::Timeout, Certainty::MayHaveRun));
         let late = broker.callers().answer(who, session(ROOT), id, Ok(json("1"))).unwrap_err();
         assert!(late.message().contains("timed out"), "{late}");
-        assert!(matches!(stream.next().await, Some(ToParty::Cancel { .. })));
+        assert!(matches!(stream.next().await, Some(PartyMessage::Cancel { .. })));
     }
 }
 
@@ -317,7 +321,8 @@ async fn many_sessions_with_the_same_names_never_mix() {
     let mut open = Vec::new();
     for number in 0..100_u8 {
         broker.callers().declare(who, session(number), "ant", vec![tool("who")]).unwrap();
-        let stream = broker.callers().open(who, session(number), None, Holding::Lasting).unwrap();
+        let stream =
+            broker.callers().open(who, session(number), None, StreamMode::Lasting).unwrap();
         let input = format!(r#"{{"n":{number}}}"#);
         let call = ask(number, Some("ant"), "who", &input);
         let replies = later(broker, CallerCall { session: session(number), ..call });

@@ -4,11 +4,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use camino::Utf8Path;
-use ringback_broker::{Answer, Blocking, Broker, Call, Clock, Credential, Edge, Entropy, Outside};
+use ringback_broker::{
+    Answer, Blocking, Broker, Call, Clock, Credential, Edge, Entropy, Environment,
+};
 use ringback_proto::request::{JobSleepRequest, PingRequest};
 use ringback_proto::{RequestEnvelope, ResponseEnvelope};
 use ringback_store::Store;
-use ringback_store::by_hand::Fault;
+use ringback_store::manual_writer::Fault;
 use ringback_testkit::broker_config;
 use tokio::task::JoinSet;
 
@@ -26,14 +28,14 @@ thread_local! {
 }
 
 /// The system's allocator with a count for each thread.
-struct Counting;
+struct CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[expect(unsafe_code, reason = "an allocator is unsafe by nature; this one forwards everything")]
 // SAFETY: every request goes unchanged to the system's allocator, and counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, layout.size() as i64);
         // SAFETY: as the caller promises.
@@ -101,7 +103,7 @@ async fn many_durable_jobs_share_a_few_commits() {
     config.jobs_per_principal_max = JOBS;
     let (store, mut hand) = Store::open_by_hand(&config.data_dir).unwrap();
     let (clock, entropy) = (Clock::system(), Entropy::system());
-    let outside = Outside { store, clock, entropy, blocking: Blocking::Threads };
+    let outside = Environment { store, clock, entropy, blocking: Blocking::Threads };
     let broker = Broker::start_in(config, outside).await.unwrap();
     let credential = Credential::local();
     let mut calls = JoinSet::new();

@@ -4,11 +4,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_broker::{Credential, Disk, DiskLimits, KeepFree, Space};
+use ringback_broker::{Credential, Disk, DiskLimits, DiskReserve, Space};
 use ringback_proto::request::{ProjectResponse, SessionEventInfo};
 
 use crate::common::start_with;
-use crate::confined::with_shell;
+use crate::confinement::with_shell;
 use crate::sessions::{
     call, is_idle, named, project, refused, said, say, to_project, to_session, until,
 };
@@ -54,7 +54,7 @@ async fn an_agent_is_ended_that_has_more_than_it_may() {
     let fixture = start_with(|config| {
         with_shell(config);
         config.sessions.disk.workspace_bytes = Some(16 * MIB);
-        config.sessions.disk.keep_free = KeepFree::Bytes(0);
+        config.sessions.disk.keep_free = DiskReserve::Bytes(0);
     })
     .await;
     let who = Credential::local();
@@ -89,7 +89,7 @@ async fn a_full_disk_ends_who_fills_it_and_nobody_else() {
         with_shell(config);
         let workspaces = config.data_dir.join("workspaces");
         let disk = Arc::new(SmallDisk { total: 512 * MIB, workspaces });
-        let keep_free = KeepFree::Bytes(400 * MIB);
+        let keep_free = DiskReserve::Bytes(400 * MIB);
         config.sessions.disk =
             DiskLimits { workspace_bytes: None, keep_free, disk, ..DiskLimits::default() };
     })

@@ -1,7 +1,7 @@
 //! Agents that produce endless output: the kept part is limited in bytes, and is removed when they
 //! end.
 
-use ringback_broker::{Config, Credential, KeptEvents};
+use ringback_broker::{Config, Credential, EventLimits};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{SessionEventsRequest, SessionEventsResponse};
 use ringback_testkit::shell_agent;
@@ -25,7 +25,7 @@ fn with_flood(config: &mut Config) {
     config.sessions.agents.insert("flood".to_owned(), shell_agent(FLOOD));
     config.sessions.agent_default = "flood".to_owned();
     config.sessions.events_kept =
-        KeptEvents { events_max: 2000, bytes_max: 3 * MIB, total_bytes_max: 5 * MIB };
+        EventLimits { events_max: 2000, bytes_max: 3 * MIB, total_bytes_max: 5 * MIB };
 }
 
 /// Rule: the events of sessions take no more memory than `sessions.event_memory` each and

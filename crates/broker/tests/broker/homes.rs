@@ -12,7 +12,7 @@ use ringback_proto::request::{
 use ringback_testkit::{GRACE, shell_agent};
 
 use crate::common::{World, start_with};
-use crate::confined::{SHELL, with_shell};
+use crate::confinement::{SHELL, with_shell};
 use crate::sessions::{call, end, is_idle, project, said, say, to_project, to_session, until};
 
 fn unconfined(config: &mut Config) {
@@ -47,13 +47,13 @@ async fn what_an_agent_keeps_in_its_home_is_no_change_of_its_workspace() {
         let project = project(&fixture, &who).await;
         let text =
             "mkdir -p ~/.local/share/goose; echo x > ~/.local/share/goose/log; echo x > made";
-        let begun = told(&fixture, project, text).await;
-        let workspace = begun.workspace_id;
+        let answer = told(&fixture, project, text).await;
+        let workspace = answer.workspace_id;
         assert_eq!(changed(&fixture, project, workspace).await, ["made"]);
         let home = home(&fixture, workspace);
         assert!(home.join(".local/share/goose/log").exists());
         assert_eq!(home.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        end(&fixture, &who, begun.session_id).await;
+        end(&fixture, &who, answer.session_id).await;
         let delete = WorkspaceDeleteRequest { project_id: project, workspace_id: workspace };
         drop(call::<AckResponse>(&fixture, &who, delete).await);
         assert!(!home.exists());
@@ -67,20 +67,20 @@ async fn a_home_outlives_the_daemon_and_is_not_shared() {
     let fixture = start_with(unconfined).await;
     let who = Credential::local();
     let made = project(&fixture, &who).await;
-    let begun = told(&fixture, made, "echo kept > ~/conversation").await;
+    let answer = told(&fixture, made, "echo kept > ~/conversation").await;
     let other = project(&fixture, &who).await;
     let apart = told(&fixture, other, "true").await;
     assert!(!home(&fixture, apart.workspace_id).join("conversation").exists());
 
     let fixture = fixture.restart(GRACE).await;
-    let asked = say(&fixture, &who, to_session(begun.session_id, "cat ~/conversation")).await;
+    let asked = say(&fixture, &who, to_session(answer.session_id, "cat ~/conversation")).await;
     let (session, since) = (asked.session_id, asked.last_event_index);
     let events = until(&fixture, &who, session, since, is_idle).await;
     assert_eq!(said(&events), ["kept "]);
     end(&fixture, &who, session).await;
     let delete = ProjectDeleteRequest { project_id: made };
     drop(call::<AckResponse>(&fixture, &who, delete).await);
-    assert!(!home(&fixture, begun.workspace_id).exists());
+    assert!(!home(&fixture, answer.workspace_id).exists());
     assert!(home(&fixture, apart.workspace_id).exists());
 }
 
@@ -101,10 +101,10 @@ async fn the_files_of_a_preset_are_in_the_home() {
         .await;
         let who = Credential::local();
         let project = project(&fixture, &who).await;
-        let begun = say(&fixture, &who, to_project(project, "hello")).await;
-        let (session, since) = (begun.session_id, begun.last_event_index);
+        let answer = say(&fixture, &who, to_project(project, "hello")).await;
+        let (session, since) = (answer.session_id, answer.last_event_index);
         let events = until(&fixture, &who, session, since, is_idle).await;
         assert_eq!(said(&events), ["found"], "{preset}: {events:?}");
-        assert_eq!(changed(&fixture, project, begun.workspace_id).await, ["read"], "{preset}");
+        assert_eq!(changed(&fixture, project, answer.workspace_id).await, ["read"], "{preset}");
     }
 }

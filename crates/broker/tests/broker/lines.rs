@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ringback_broker::{
     Answer, Audience, Broker, Call, CallContext, Credential, Edge, LineCall, LineName, LineOffer,
-    LineRequest, LineStream, Replies, ToParty, ToolOffer,
+    LineRequest, LineStream, PartyMessage, Replies, ToolOffer,
 };
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
@@ -83,7 +83,7 @@ fn http<'a>(broker: &'a Broker, who: &'a Credential) -> Caller<'a> {
 
 async fn next_call(stream: &mut LineStream) -> Arc<LineCall> {
     match stream.next().await {
-        Some(ToParty::Call(call)) => call,
+        Some(PartyMessage::Call(call)) => call,
         other => panic!("no call: {other:?}"),
     }
 }
@@ -186,7 +186,7 @@ async fn a_caller_that_leaves_cancels_its_call_at_the_party_and_a_late_answer_is
     let mut replies = http(broker, who).call("client_tab_slow", "{}");
     let call = delivered(&mut replies, &mut stream).await;
     drop(replies);
-    let Some(ToParty::Cancel { call: cancelled, reason, .. }) = stream.next().await else {
+    let Some(PartyMessage::Cancel { call: cancelled, reason, .. }) = stream.next().await else {
         panic!("no cancel")
     };
     assert_eq!((cancelled, reason.as_str()), (call.id, "cancelled"));
@@ -216,7 +216,7 @@ async fn a_deadline_is_the_smallest_of_all_and_progress_moves_it_only_if_the_too
         assert_eq!((error.kind(), error.certainty()), (ErrorKind::Timeout, Certainty::MayHaveRun));
         let late = broker.lines().answer(who, &call.request_id, Ok(json("1"))).unwrap_err();
         assert!(late.message().contains("timed out"), "{late}");
-        assert!(matches!(stream.next().await, Some(ToParty::Cancel { .. })));
+        assert!(matches!(stream.next().await, Some(PartyMessage::Cancel { .. })));
     }
     let mut replies = http(broker, who).call("client_tab_patient", "{}");
     let call = delivered(&mut replies, &mut stream).await;

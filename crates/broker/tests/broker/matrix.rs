@@ -118,7 +118,7 @@ struct Place {
 
 /// The location of a target, from the view of the agents of the own project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum TargetLocation {
     /// The agent's own session, or one that it started.
     Tree,
     /// Another session of its project.
@@ -141,17 +141,20 @@ enum Reach {
 }
 
 impl Reach {
-    fn includes(self, at: At, names: Names) -> bool {
+    fn includes(self, at: TargetLocation, names: Names) -> bool {
         match (self, at) {
-            (_, At::Unknown) => false,
+            (_, TargetLocation::Unknown) => false,
             (Self::All, _) => true,
-            (Self::Project, At::Tree | At::Sibling) => true,
-            (Self::Tree, At::Tree) => true,
-            (Self::Tree, At::Sibling) => names == Names::Project,
-            (Self::OwnProject, At::Stranger) => true,
-            (Self::Project, At::OtherProject | At::Stranger)
-            | (Self::Tree, At::OtherProject | At::Stranger)
-            | (Self::OwnProject, At::Tree | At::Sibling | At::OtherProject) => false,
+            (Self::Project, TargetLocation::Tree | TargetLocation::Sibling) => true,
+            (Self::Tree, TargetLocation::Tree) => true,
+            (Self::Tree, TargetLocation::Sibling) => names == Names::Project,
+            (Self::OwnProject, TargetLocation::Stranger) => true,
+            (Self::Project, TargetLocation::OtherProject | TargetLocation::Stranger)
+            | (Self::Tree, TargetLocation::OtherProject | TargetLocation::Stranger)
+            | (
+                Self::OwnProject,
+                TargetLocation::Tree | TargetLocation::Sibling | TargetLocation::OtherProject,
+            ) => false,
         }
     }
 }
@@ -188,7 +191,7 @@ fn request(row: &ToolRow, place: Place) -> ToolRequest {
 
 struct Matrix {
     fixture: World,
-    places: Vec<(At, Place)>,
+    places: Vec<(TargetLocation, Place)>,
     principals: Vec<(String, Reach, Credential)>,
     /// The own sessions of the agents with created keys, by their names.
     own: HashMap<String, Place>,
@@ -220,10 +223,10 @@ impl Matrix {
             session: SessionId::from_random([9; 16]),
         };
         let places = vec![
-            (At::Sibling, place(&sibling)),
-            (At::OtherProject, place(&other)),
-            (At::Stranger, place(&theirs)),
-            (At::Unknown, unknown),
+            (TargetLocation::Sibling, place(&sibling)),
+            (TargetLocation::OtherProject, place(&other)),
+            (TargetLocation::Stranger, place(&theirs)),
+            (TargetLocation::Unknown, unknown),
         ];
         let mut principals = vec![
             ("full admin".to_owned(), Reach::All, local),
@@ -273,7 +276,7 @@ async fn every_tool_names_what_its_principal_reaches_and_nothing_else() {
     for row in rows {
         for (name, reach, who) in &world.principals {
             let may = world.fixture.broker.may_call(who, Edge::Relay, row.name);
-            let own = world.own.get(name).map(|place| (At::Tree, *place));
+            let own = world.own.get(name).map(|place| (TargetLocation::Tree, *place));
             for (at, place) in world.places.iter().copied().chain(own) {
                 let (at, place) = (&at, &place);
                 let is_reached = reach.includes(*at, names(row.kind));
@@ -304,6 +307,6 @@ fn is_starters(row: &ToolRow, name: &str, reach: Reach) -> bool {
 
 /// A token that opens a URL is for the principal that started the session, whatever else an admin
 /// may do.
-fn is_exempt(row: &ToolRow, at: At, reach: Reach) -> bool {
-    row.kind == ToolKind::SessionOpen && at != At::Unknown && reach != Reach::Tree
+fn is_exempt(row: &ToolRow, at: TargetLocation, reach: Reach) -> bool {
+    row.kind == ToolKind::SessionOpen && at != TargetLocation::Unknown && reach != Reach::Tree
 }

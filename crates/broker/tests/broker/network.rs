@@ -21,7 +21,7 @@ use ringback_proto::request::{
 use tokio::sync::watch;
 
 use crate::common::{World, start_with};
-use crate::confined::{Inside, with_shell};
+use crate::confinement::{Inside, with_shell};
 use crate::sessions::{
     call, end, is_idle, named, project, refused, said, say, to_project, to_session, token, until,
     with_echo,

@@ -14,7 +14,7 @@ use ringback_testkit::wait_for;
 use serde_json::Value;
 
 use crate::common::{World, start_with};
-use crate::confined::{Inside, with_shell};
+use crate::confinement::{Inside, with_shell};
 use crate::sessions::{call, end, is_idle, project, refused, say, to_project, to_session, until};
 
 /// A tool server that reports what it sees, as the description of its only tool.
@@ -58,7 +58,7 @@ fn server(args: &[&str], workspace: ServerWorkspace) -> CallerServer {
 }
 
 /// A session whose agent has left files in its workspace and its home.
-async fn begun(fixture: &World) -> (SessionId, PathBuf) {
+async fn started_session(fixture: &World) -> (SessionId, PathBuf) {
     let who = Credential::local();
     let project = project(fixture, &who).await;
     let started =
@@ -102,7 +102,7 @@ async fn a_server_has_a_box_and_a_home_of_its_own() {
         (ServerWorkspace::Read, true, false),
         (ServerWorkspace::Write, true, true),
     ] {
-        let (session, workspace) = begun(&fixture).await;
+        let (session, workspace) = started_session(&fixture).await;
         say(&fixture, &who, offering(session, server(&["-c", SERVER], access))).await;
         let seen = told(&fixture, session);
         assert_eq!((&seen["cwd"], &seen["home"]), (&"/home/agent".into(), &"/home/agent".into()));
@@ -129,7 +129,7 @@ async fn a_server_has_a_box_and_a_home_of_its_own() {
 async fn an_unconfined_server_has_a_home_of_its_own() {
     let fixture = start_with(unconfined).await;
     let who = Credential::local();
-    let (session, workspace) = begun(&fixture).await;
+    let (session, workspace) = started_session(&fixture).await;
     let (code, why) =
         refused(&fixture, &who, offering(session, server(&[], ServerWorkspace::Read))).await;
     assert!(code == "invalid_params" && why.contains("sandbox.backend"), "{code} {why}");
@@ -189,7 +189,7 @@ async fn nothing_that_an_agent_planted_is_run_as_a_server() {
     for config in [confined, unconfined] {
         let fixture = start_with(config).await;
         let who = Credential::local();
-        let (session, workspace) = begun(&fixture).await;
+        let (session, workspace) = started_session(&fixture).await;
         let id = workspace.file_name().unwrap();
         let home = fixture.dir().join("data/homes").join(id);
         assert!(home.join("mine").exists(), "that is where its agent wrote");
@@ -237,13 +237,13 @@ async fn a_server_reaches_what_was_said_and_nothing_else() {
         ..server(&["-c", &format!("{asks}{SERVER}")], ServerWorkspace::None)
     };
     let has_proxy = |seen: &Value| seen["env"].as_array().unwrap().contains(&"HTTPS_PROXY".into());
-    let (session, _) = begun(&fixture).await;
+    let (session, _) = started_session(&fixture).await;
     say(&fixture, &who, offering(session, server(None))).await;
     assert!(!has_proxy(&told(&fixture, session)));
     assert_eq!(doors.allows(session), None);
     end(&fixture, &who, session).await;
 
-    let (session, _) = begun(&fixture).await;
+    let (session, _) = started_session(&fixture).await;
     let bad = CallerServer {
         network: Some(serde_json::from_str(r#"{"mode":"none","allow":["a.test:1"]}"#).unwrap()),
         ..server(None)
@@ -268,11 +268,11 @@ async fn a_server_that_fills_its_home_is_ended() {
     let fixture = start_with(|config| {
         with_shell(config);
         config.sessions.disk.workspace_bytes = Some(16 << 20);
-        config.sessions.disk.keep_free = ringback_broker::KeepFree::Bytes(0);
+        config.sessions.disk.keep_free = ringback_broker::DiskReserve::Bytes(0);
     })
     .await;
     let who = Credential::local();
-    let (session, _) = begun(&fixture).await;
+    let (session, _) = started_session(&fixture).await;
     // Once it has listed its tools.
     let fills = "import os, threading, time\ndef fill():\n  \
         while not os.path.exists('go'): time.sleep(0.01)\n  with open('big', 'wb') as big:\n    \

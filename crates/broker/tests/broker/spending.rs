@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::FutureExt as _;
-use ringback_broker::{Broker, Config, Credential, InsideProgram, ModelDoor, ModelRequest, Spent};
+use ringback_broker::{
+    Broker, Config, Credential, InsideProgram, LimitReached, ModelDoor, ModelRequest,
+};
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::money::MicroUsd;
 use ringback_proto::principal::{KeyLevel, Level};
@@ -206,11 +208,14 @@ async fn an_answer_that_ends_stops_the_agent_and_the_session_rests() {
         say(&fixture, &who, answer(session, &request_id, "end")).await;
     };
     let (asked, ()) = within("it ends", async { tokio::join!(asking, answering) }).await;
-    assert_eq!(asked, Err(Spent { limit: "max_tokens" }));
+    assert_eq!(asked, Err(LimitReached { limit: "max_tokens" }));
     let events = until(&fixture, &who, session, -1, is_idle).await;
     let error = events.iter().find(|event| is_error(event)).unwrap();
     assert!(error.text.as_deref().unwrap().contains("10 of 10 tokens"), "{error:?}");
-    assert_eq!(fixture.broker.may_ask_model(session).await, Err(Spent { limit: "max_tokens" }));
+    assert_eq!(
+        fixture.broker.may_ask_model(session).await,
+        Err(LimitReached { limit: "max_tokens" })
+    );
     let since = say(&fixture, &who, to_session(session, "hi")).await.last_event_index;
     assert!(waits(&fixture, session));
     question(&fixture, session, since).await;
@@ -231,7 +236,7 @@ async fn a_question_that_nobody_answers_stops_the_agent() {
             question(&fixture, session, -1).await;
             pass(LIMIT_WAIT).await;
         });
-    assert_eq!(asked, Err(Spent { limit: "max_tokens" }));
+    assert_eq!(asked, Err(LimitReached { limit: "max_tokens" }));
     let events = until(&fixture, &who, session, -1, is_idle).await;
     let answered = events.iter().find(|event| event.kind == "permission_answer").unwrap();
     assert_eq!((answered.role.as_deref(), &answered.text), (Some("nobody"), &None));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LineCaller;
 use super::error::LineError;
-use super::http::Ask;
+use super::http::HttpRequest;
 use super::read_json;
 
 /// A page of the audit log, newest first.
@@ -87,7 +87,8 @@ impl LineCaller {
         if let Some(cursor) = cursor {
             path.push_str(&format!("&cursor={}", utf8_percent_encode(cursor, NON_ALPHANUMERIC)));
         }
-        let answer = self.http.ask(Ask { action, method: Method::GET, path, body: None }).await?;
+        let answer =
+            self.http.ask(HttpRequest { action, method: Method::GET, path, body: None }).await?;
         read_json(action, &answer)
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::LineError;
-use super::http::{Ask, Http};
+use super::http::{Http, HttpRequest};
 use super::party::json;
 use super::read_json;
 
@@ -21,7 +21,7 @@ pub struct LineCaller {
 
 /// The answer of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Executed {
+pub struct ClientAnswer {
     /// A heading.
     pub title: String,
     /// The result.
@@ -29,7 +29,7 @@ pub struct Executed {
 }
 
 #[derive(Serialize)]
-struct Execute<'a> {
+struct ExecuteBody<'a> {
     #[serde(rename = "toolID")]
     tool_id: &'a str,
     #[serde(rename = "requestID")]
@@ -63,7 +63,8 @@ impl LineCaller {
     pub async fn tools(&self) -> Result<Vec<String>, LineError> {
         let action = "list the client tools";
         let path = "/client-tools/tools".to_owned();
-        let answer = self.http.ask(Ask { action, method: Method::GET, path, body: None }).await?;
+        let answer =
+            self.http.ask(HttpRequest { action, method: Method::GET, path, body: None }).await?;
         let tools = read_json::<BTreeMap<String, serde::de::IgnoredAny>>(action, &answer)?;
         Ok(tools.into_keys().collect())
     }
@@ -82,15 +83,16 @@ impl LineCaller {
         tool_id: &str,
         request_id: &str,
         input: &RawValue,
-    ) -> Result<Executed, LineError> {
+    ) -> Result<ClientAnswer, LineError> {
         let action = "call a client tool";
         let timeout = u64::try_from(Self::TIMEOUT_MAX.as_millis()).unwrap_or(u64::MAX);
         let (session_id, message_id, call_id) = ("session", "message", "call");
         let execute =
-            Execute { tool_id, request_id, session_id, message_id, call_id, input, timeout };
+            ExecuteBody { tool_id, request_id, session_id, message_id, call_id, input, timeout };
         let path = "/client-tools/execute".to_owned();
         let body = Some(json(&execute));
-        let answer = self.http.ask(Ask { action, method: Method::POST, path, body }).await?;
+        let answer =
+            self.http.ask(HttpRequest { action, method: Method::POST, path, body }).await?;
         read_json(action, &answer)
     }
 }

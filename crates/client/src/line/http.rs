@@ -33,7 +33,7 @@ pub(super) struct Http {
 }
 
 /// A request.
-pub(super) struct Ask {
+pub(super) struct HttpRequest {
     /// For errors: `register the tools`.
     pub(super) action: &'static str,
     pub(super) method: Method,
@@ -44,7 +44,7 @@ pub(super) struct Ask {
 
 /// A body that arrives for as long as this is kept.
 #[derive(Debug)]
-pub(super) struct Coming {
+pub(super) struct StreamingBody {
     pub(super) body: Incoming,
     /// Drives the connection.
     _connection: JoinSet<()>,
@@ -62,7 +62,7 @@ impl Http {
     }
 
     /// Sends a request, and reads the whole answer.
-    pub(super) async fn ask(&self, ask: Ask) -> Result<Bytes, LineError> {
+    pub(super) async fn ask(&self, ask: HttpRequest) -> Result<Bytes, LineError> {
         let action = ask.action;
         let exchange = async {
             let (response, connection) = self.send(ask).await?;
@@ -78,13 +78,13 @@ impl Http {
     }
 
     /// Sends a request, and leaves the body of the answer to be streamed.
-    pub(super) async fn open(&self, ask: Ask) -> Result<Coming, LineError> {
+    pub(super) async fn open(&self, ask: HttpRequest) -> Result<StreamingBody, LineError> {
         let action = ask.action;
         let opening = async {
             let (response, connection) = self.send(ask).await?;
             let (status, body) = (response.status(), response.into_body());
             if status.is_success() {
-                return Ok(Coming { body, _connection: connection });
+                return Ok(StreamingBody { body, _connection: connection });
             }
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
             let body = body.map_err(|source| self.broken(action, source))?.to_bytes();
@@ -95,8 +95,8 @@ impl Http {
             .unwrap_or_else(|_| Err(self.timeout(action, EXCHANGE_LIMIT)))
     }
 
-    async fn send(&self, ask: Ask) -> Result<(Response<Incoming>, JoinSet<()>), LineError> {
-        let Ask { action, method, path, body } = ask;
+    async fn send(&self, ask: HttpRequest) -> Result<(Response<Incoming>, JoinSet<()>), LineError> {
+        let HttpRequest { action, method, path, body } = ask;
         let stream = self.connect(action).await?;
         let broken = |source: hyper::Error| self.broken(action, source.into());
         let (mut sender, connection) =

@@ -23,9 +23,9 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 pub use self::audit::{AuditCall, AuditEntry, AuditPage};
-pub use self::caller::{Executed, LineCaller};
+pub use self::caller::{ClientAnswer, LineCaller};
 pub use self::error::LineError;
-use self::http::{Ask, Coming, Http};
+use self::http::{Http, HttpRequest, StreamingBody};
 use self::party::json;
 pub use self::party::{LineParty, LineResult};
 
@@ -124,7 +124,7 @@ enum State {
 
 #[derive(Debug)]
 struct Stream {
-    coming: Coming,
+    coming: StreamingBody,
     events: Parser,
     heard_at: Instant,
 }
@@ -139,7 +139,7 @@ struct Register<'a> {
 }
 
 #[derive(Deserialize)]
-struct Registered {
+struct RegisterAnswer {
     registered: Vec<String>,
 }
 
@@ -154,7 +154,7 @@ struct Unregister<'a> {
 
 /// A tool as the daemon lists it.
 #[derive(Deserialize)]
-struct Listed {
+struct ListedTool {
     id: String,
 }
 
@@ -260,7 +260,7 @@ impl Line {
     pub async fn close(self) -> Result<(), LineError> {
         let tool_ids = self.config.tools.iter().map(|tool| &*tool.id).collect();
         let body = json(&Unregister { client_id: &self.config.client_id, tool_ids });
-        let ask = Ask {
+        let ask = HttpRequest {
             action: "withdraw the tools",
             method: Method::DELETE,
             path: "/client-tools/unregister".to_owned(),
@@ -288,21 +288,23 @@ impl Line {
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         let body = Some(json(&Register { client_id, tools, grace_ms }));
         let path = "/client-tools/register".to_owned();
-        let answer = self.http.ask(Ask { action, method: Method::POST, path, body }).await?;
-        read_json::<Registered>(action, &answer).map(|answer| answer.registered)
+        let answer =
+            self.http.ask(HttpRequest { action, method: Method::POST, path, body }).await?;
+        read_json::<RegisterAnswer>(action, &answer).map(|answer| answer.registered)
     }
 
     async fn is_registered(&self) -> Result<bool, LineError> {
         let action = "list the tools of the line";
         let path = format!("/client-tools/tools/{}", self.id_in_path());
-        let answer = self.http.ask(Ask { action, method: Method::GET, path, body: None }).await?;
-        let listed = read_json::<Vec<Listed>>(action, &answer)?;
+        let answer =
+            self.http.ask(HttpRequest { action, method: Method::GET, path, body: None }).await?;
+        let listed = read_json::<Vec<ListedTool>>(action, &answer)?;
         Ok(self.full_names.iter().all(|name| listed.iter().any(|tool| tool.id == *name)))
     }
 
     async fn stream(&self) -> Result<Stream, LineError> {
         let path = format!("/client-tools/pending/{}", self.id_in_path());
-        let ask = Ask { action: "open the stream", method: Method::GET, path, body: None };
+        let ask = HttpRequest { action: "open the stream", method: Method::GET, path, body: None };
         let coming = self.http.open(ask).await?;
         let events = Parser::new(self.config.call_bytes_max);
         Ok(Stream { coming, events, heard_at: Instant::now() })

@@ -6,7 +6,7 @@ use hyper::Method;
 use serde::Serialize;
 
 use super::error::LineError;
-use super::http::{Ask, Http};
+use super::http::{Http, HttpRequest};
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,7 +33,7 @@ pub struct LineParty {
 }
 
 #[derive(Serialize)]
-struct Posted<'a> {
+struct ResultBody<'a> {
     #[serde(rename = "requestID")]
     request_id: &'a str,
     result: &'a LineResult,
@@ -58,7 +58,7 @@ impl LineParty {
     /// # Errors
     /// If the daemon cannot be reached or does not accept the result; see [`LineError::is_final`].
     pub async fn answer(&self, request_id: &str, result: &LineResult) -> Result<bool, LineError> {
-        let body = json(&Posted { request_id, result });
+        let body = json(&ResultBody { request_id, result });
         self.tell("post a result", "/client-tools/result", body).await
     }
 
@@ -82,7 +82,8 @@ impl LineParty {
         path: &str,
         body: Vec<u8>,
     ) -> Result<bool, LineError> {
-        let ask = Ask { action, method: Method::POST, path: path.to_owned(), body: Some(body) };
+        let ask =
+            HttpRequest { action, method: Method::POST, path: path.to_owned(), body: Some(body) };
         match self.http.ask(ask).await {
             Ok(_) => Ok(true),
             Err(LineError::Refused { status: 404, .. }) => Ok(false),

@@ -17,10 +17,10 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::Serving;
+use super::ServingState;
 use super::tools::{WorkerCall, WorkerTools, outcome};
 use crate::config::Config;
-use crate::link_loop::{LinkLoop, Turn};
+use crate::link_loop::{LinkLoop, LoopEvent};
 use crate::transport::LinkState;
 
 /// Chunks that wait for the socket; senders of more wait.
@@ -29,7 +29,7 @@ const OUTBOX: usize = 64;
 pub(super) struct WorkerTask {
     tools: Arc<WorkerTools>,
     link: LinkLoop,
-    state: watch::Sender<Serving>,
+    state: watch::Sender<ServingState>,
     closing: mpsc::Receiver<oneshot::Sender<()>>,
     /// The Ready frame that is not answered yet.
     asked: Option<RequestId>,
@@ -44,7 +44,7 @@ pub(super) struct WorkerTask {
 }
 
 /// The worker's own work.
-enum Own {
+enum WorkerEvent {
     /// A call ended.
     Ended(Result<(task::Id, Frame), JoinError>),
     /// A running call sends a chunk.
@@ -56,7 +56,7 @@ type Flow = ControlFlow<Option<oneshot::Sender<()>>>;
 
 /// The fields of a Request beside its arguments.
 #[derive(Deserialize)]
-struct Asked {
+struct RequestFields {
     tool: String,
     #[serde(default)]
     session_id: Option<String>,
@@ -69,7 +69,7 @@ impl WorkerTask {
         config: &Config,
         tools: Arc<WorkerTools>,
         link: LinkLoop,
-        state: watch::Sender<Serving>,
+        state: watch::Sender<ServingState>,
         closing: mpsc::Receiver<oneshot::Sender<()>>,
     ) -> Self {
         let (to_outbox, outbox) = mpsc::channel(OUTBOX);
@@ -98,8 +98,8 @@ impl WorkerTask {
             let own = async {
                 tokio::select! {
                     biased;
-                    Some(ended) = running.join_next_with_id() => Own::Ended(ended),
-                    Some(chunk) = outbox.recv(), if has_room => Own::Chunk(chunk),
+                    Some(ended) = running.join_next_with_id() => WorkerEvent::Ended(ended),
+                    Some(chunk) = outbox.recv(), if has_room => WorkerEvent::Chunk(chunk),
                     else => pending().await,
                 }
             };
@@ -123,18 +123,18 @@ impl WorkerTask {
         ControlFlow::Break(done)
     }
 
-    fn on_turn(&mut self, turn: Turn<Own>) -> Flow {
+    fn on_turn(&mut self, turn: LoopEvent<WorkerEvent>) -> Flow {
         match turn {
-            Turn::Up => self.offer(),
-            Turn::Down { state, reason } => self.link_down(state, reason),
-            Turn::Received(Ok(frame)) => self.on_frame(&frame),
-            Turn::Received(Err(error)) => {
+            LoopEvent::Up => self.offer(),
+            LoopEvent::Down { state, reason } => self.link_down(state, reason),
+            LoopEvent::Received(Ok(frame)) => self.on_frame(&frame),
+            LoopEvent::Received(Err(error)) => {
                 tracing::debug!(%error, "ignoring a message that is not a frame");
             }
-            Turn::Own(Own::Ended(ended)) => self.on_ended(ended),
-            Turn::Own(Own::Chunk(chunk)) => self.on_chunk(chunk),
-            Turn::Kept => {}
-            Turn::Closed => return ControlFlow::Break(None),
+            LoopEvent::Own(WorkerEvent::Ended(ended)) => self.on_ended(ended),
+            LoopEvent::Own(WorkerEvent::Chunk(chunk)) => self.on_chunk(chunk),
+            LoopEvent::Kept => {}
+            LoopEvent::Closed => return ControlFlow::Break(None),
         }
         ControlFlow::Continue(())
     }
@@ -144,8 +144,10 @@ impl WorkerTask {
         self.asked = None;
         self.stop_all();
         self.state.send_replace(match state {
-            LinkState::Refused => Serving::Refused(Error::new(ErrorKind::Unauthenticated, reason)),
-            LinkState::Up | LinkState::Down => Serving::Down,
+            LinkState::Refused => {
+                ServingState::Refused(Error::new(ErrorKind::Unauthenticated, reason))
+            }
+            LinkState::Up | LinkState::Down => ServingState::Down,
         });
     }
 
@@ -200,9 +202,9 @@ impl WorkerTask {
             }
         };
         let serving = match answer {
-            Ok(ResponseEnvelope::Error(error)) => Serving::Refused(error.into()),
-            Err(error) => Serving::Refused(error),
-            Ok(_) => Serving::Yes,
+            Ok(ResponseEnvelope::Error(error)) => ServingState::Refused(error.into()),
+            Err(error) => ServingState::Refused(error),
+            Ok(_) => ServingState::Yes,
         };
         self.state.send_replace(serving);
     }
@@ -274,7 +276,7 @@ impl WorkerTask {
 }
 
 /// Reads a Request, and its arguments as received.
-fn read(frame: &Frame) -> Result<(Asked, Bytes), Error> {
+fn read(frame: &Frame) -> Result<(RequestFields, Bytes), Error> {
     let Body::MsgPack(body) = &frame.body else {
         return Err(Error::new(ErrorKind::UnsupportedContentType, "a Request must be MsgPack (1)"));
     };

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 /// The default number of calls that run at the same time.
 const CONCURRENCY: usize = 16;
 
-type Work = Pin<Box<dyn Future<Output = Result<Bytes, Error>> + Send>>;
-type Handler = Box<dyn Fn(WorkerCall) -> Work + Send + Sync>;
+type ToolFuture = Pin<Box<dyn Future<Output = Result<Bytes, Error>> + Send>>;
+type Handler = Box<dyn Fn(WorkerCall) -> ToolFuture + Send + Sync>;
 
 /// The tools that one worker offers, as a service.
 pub struct WorkerTools {
@@ -111,7 +111,7 @@ impl WorkerTools {
     }
 
     /// Returns the work of a call, if the tool exists.
-    pub(super) fn work(&self, tool: &str, call: WorkerCall) -> Option<Work> {
+    pub(super) fn work(&self, tool: &str, call: WorkerCall) -> Option<ToolFuture> {
         self.handlers.get(tool).map(|handler| handler(call))
     }
 }

@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 struct Http(TcpListener);
 
 /// A request that waits for its answer.
-struct Asked {
+struct PendingRequest {
     line: String,
     head: String,
     body: Value,
@@ -35,7 +35,7 @@ impl Http {
     }
 
     /// Returns the next request, which must be this one.
-    async fn asked(&self, line: &str) -> Asked {
+    async fn asked(&self, line: &str) -> PendingRequest {
         let asked = tokio::time::timeout(LIMIT, read(&self.0)).await.expect("a request in time");
         assert_eq!(asked.line, format!("{line} HTTP/1.1"), "{}", asked.body);
         asked
@@ -49,7 +49,7 @@ impl Http {
     }
 }
 
-async fn read(listener: &TcpListener) -> Asked {
+async fn read(listener: &TcpListener) -> PendingRequest {
     let (mut stream, _) = listener.accept().await.unwrap();
     let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
     let (head, start) = loop {
@@ -68,10 +68,10 @@ async fn read(listener: &TcpListener) -> Asked {
     }
     let body = serde_json::from_slice(&text[start..]).unwrap_or_default();
     let line = head.lines().next().unwrap().to_owned();
-    Asked { line, head, body, stream }
+    PendingRequest { line, head, body, stream }
 }
 
-impl Asked {
+impl PendingRequest {
     async fn answer(mut self, status: u16, body: &Value) {
         let body = body.to_string();
         let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -176,7 +176,7 @@ async fn a_party_tells_progress_and_results_and_learns_whether_they_count() {
 /// Rule: a lost stream is opened again, and tools are registered again with a daemon that has
 /// forgotten the line.
 #[tokio::test]
-async fn a_lost_stream_is_opened_again_and_a_forgotten_line_registered_anew() {
+async fn a_lost_stream_is_reopened_and_a_forgotten_line_registered_again() {
     let (http, address) = Http::start().await;
     let (mut line, mut stream) = opened(&http, config(address)).await;
     for is_known in [true, false] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Daemon, Received, plain, token};
+use crate::support::{Daemon, ReceivedFrame, plain, token};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use omq_tokio::{Message, Options, Socket, SocketType};
@@ -152,7 +152,7 @@ fn keep_or_give(request: ToolRequest, kept: &mut Vec<u8>) -> ToolResponse {
     CasContentResponse { hash: request.hash, size, mime_type, data }.into()
 }
 
-fn request_of(received: &Received) -> ToolRequest {
+fn request_of(received: &ReceivedFrame) -> ToolRequest {
     let envelope = match &received.frame.body {
         Body::MsgPack(body) => RequestEnvelope::decode(body),
         Body::RawBinary { data, header } => RequestEnvelope::decode_raw(header, data.clone()),

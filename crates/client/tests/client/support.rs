@@ -51,7 +51,7 @@ pub(crate) struct Daemon {
 
 /// A frame, and its sender.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedFrame {
     pub(crate) identity: Identity,
     pub(crate) frame: Frame,
 }
@@ -80,14 +80,14 @@ impl Daemon {
     }
 
     /// Returns the next frame of any kind.
-    pub(crate) async fn recv_any(&self) -> Received {
+    pub(crate) async fn recv_any(&self) -> ReceivedFrame {
         let (identity, message) = self.router.recv_from().await.unwrap();
         let parts: Vec<Bytes> = message.iter().collect();
-        Received { identity, frame: Frame::decode(&parts[..]).unwrap() }
+        ReceivedFrame { identity, frame: Frame::decode(&parts[..]).unwrap() }
     }
 
     /// Returns the next frame that is neither Ready nor Heartbeat; those are answered.
-    pub(crate) async fn recv(&self) -> Received {
+    pub(crate) async fn recv(&self) -> ReceivedFrame {
         loop {
             let received = self.recv_any().await;
             match received.frame.command {
@@ -105,7 +105,7 @@ impl Daemon {
         }
     }
 
-    pub(crate) fn reply(&self, to: &Received, mut envelope: ResponseEnvelope) {
+    pub(crate) fn reply(&self, to: &ReceivedFrame, mut envelope: ResponseEnvelope) {
         let data = envelope.take_data();
         let encoded = Bytes::from(envelope.encode());
         let body = match data {

@@ -99,7 +99,7 @@ pub enum Release {
 /// The jobs that have not ended.
 #[derive(Debug)]
 pub struct JobTable {
-    live: HashMap<JobId, Live>,
+    live: HashMap<JobId, LiveJob>,
     /// Pending jobs in the order in which they will start.
     queue: VecDeque<JobId>,
     by_deadline: BTreeSet<(MonoMs, JobId)>,
@@ -110,7 +110,7 @@ pub struct JobTable {
 }
 
 #[derive(Debug)]
-struct Live {
+struct LiveJob {
     tool: String,
     owner: PrincipalId,
     project: Option<ProjectId>,
@@ -134,7 +134,7 @@ enum Phase {
     Ending(JobState),
 }
 
-impl Live {
+impl LiveJob {
     fn announce(&self, job: JobId, state: JobState) -> Release {
         Release::Announce {
             job,
@@ -389,7 +389,7 @@ impl JobTable {
             self.by_deadline.insert((deadline.at, record.id));
         }
         *self.per_principal.entry(record.owner).or_default() += 1;
-        let live = Live {
+        let live = LiveJob {
             tool: record.tool.clone(),
             owner: record.owner,
             project: record.project,

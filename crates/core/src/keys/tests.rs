@@ -1,7 +1,7 @@
 //! Tables of the rule for session keys.
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId};
-use ringback_proto::principal::{AgentKey, HeldBy, KeyLevel, PrincipalId};
+use ringback_proto::principal::{AgentKey, KeyHolder, KeyLevel, PrincipalId};
 use ringback_proto::request::ProjectLimits;
 
 use super::*;
@@ -32,7 +32,7 @@ fn user(level: Level, target: Target) -> Principal {
 
 fn agent(level: Level, target: Target) -> Principal {
     let session = SessionId::from_random([3; 16]);
-    let held_by = Some(HeldBy { session, key: AgentKey::Passed });
+    let held_by = Some(KeyHolder { session, key: AgentKey::Passed });
     Principal { id: owner(2), level, target, held_by }
 }
 

@@ -21,7 +21,7 @@ use ringback_proto::{Error, Result};
 use super::calls::Loss;
 use super::line::Line;
 use super::registry::{self, NewTool};
-use super::{LineEffect, LineName, LineTable, LineTool, Links, StreamNo, ToParty, names};
+use super::{LineEffect, LineName, LineTable, LineTool, Links, PartyMessage, StreamNo, names};
 use crate::time::Now;
 
 /// All the tools that one caller of a session offers.
@@ -50,7 +50,7 @@ pub struct CallerTools<T> {
 
 /// How a caller holds its stream, which decides what its end means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holding {
+pub enum StreamMode {
     /// It stays open; when it closes, the caller has left.
     Lasting,
     /// It ends with each answer; the next one is expected soon.
@@ -59,13 +59,13 @@ pub enum Holding {
 
 /// A caller that wants to receive its calls.
 #[derive(Debug)]
-pub struct Attend<B> {
+pub struct Attendee<B> {
     /// The session.
     pub session: SessionId,
     /// Which of its lines; all if absent.
     pub caller_ids: Option<Vec<Arc<str>>>,
     /// How it holds its stream.
-    pub holding: Holding,
+    pub holding: StreamMode,
     /// Wakes it.
     pub bell: B,
 }
@@ -78,7 +78,7 @@ pub struct AttendanceNo(u64);
 #[derive(Debug)]
 pub struct Delivery<O> {
     /// The message.
-    pub post: ToParty<O>,
+    pub post: PartyMessage<O>,
     /// Whether it is a call that was sent before.
     pub is_again: bool,
 }
@@ -100,7 +100,7 @@ struct Session {
 #[derive(Debug)]
 struct Attendance<L: Links> {
     owner: PrincipalId,
-    of: Attend<L::Bell>,
+    of: Attendee<L::Bell>,
     /// One for each line; the front one is polled first.
     streams: VecDeque<StreamNo>,
 }
@@ -377,7 +377,7 @@ impl<L: Links> CallerLines<'_, L> {
     pub fn attend(
         &mut self,
         owner: PrincipalId,
-        attend: Attend<L::Bell>,
+        attend: Attendee<L::Bell>,
         effects: &mut Vec<LineEffect<L>>,
     ) -> Result<AttendanceNo> {
         let session = attend.session;
@@ -431,8 +431,8 @@ impl<L: Links> CallerLines<'_, L> {
             line.streams.remove(&stream);
             let grace_ms = line.grace_ms;
             match left.of.holding {
-                Holding::Polling => self.table.set_lapse(number, Some(now.mono + grace_ms)),
-                Holding::Lasting => {}
+                StreamMode::Polling => self.table.set_lapse(number, Some(now.mono + grace_ms)),
+                StreamMode::Lasting => {}
             }
             self.table.leave_stream(number, stream, effects);
             self.give_up_if_absent(number, effects);

@@ -10,8 +10,8 @@ use ringback_proto::{Certainty, Error, ErrorKind, Result};
 
 use super::line::{Post, Turn};
 use super::{
-    CancelReason, Delivery, LineEffect, LineKind, LineName, LineTable, LineTool, Links, StreamNo,
-    ToParty,
+    CancelReason, Delivery, LineEffect, LineKind, LineName, LineTable, LineTool, Links,
+    PartyMessage, StreamNo,
 };
 
 /// Ends that are remembered, so that a late answer gets an explanation.
@@ -34,7 +34,7 @@ pub struct NewCall<L: Links> {
 
 /// A call that has ended, with the caller to notify.
 #[derive(Debug)]
-pub struct Ended<L: Links> {
+pub struct EndedCall<L: Links> {
     /// Its id.
     pub id: CallId,
     /// The tool.
@@ -47,7 +47,7 @@ pub struct Ended<L: Links> {
     pub delivered: bool,
 }
 
-impl<L: Links> Ended<L> {
+impl<L: Links> EndedCall<L> {
     /// Returns whether the tool may have run.
     #[must_use]
     pub const fn certainty(&self) -> Certainty {
@@ -57,7 +57,7 @@ impl<L: Links> Ended<L> {
 
 /// A call that waits for its answer.
 #[derive(Debug)]
-pub struct Awaited<'a, L: Links> {
+pub struct AwaitedCall<'a, L: Links> {
     /// Its id.
     pub id: CallId,
     /// The tool.
@@ -113,7 +113,7 @@ impl Loss {
 }
 
 #[derive(Debug)]
-struct Live<L: Links> {
+struct LiveCall<L: Links> {
     line: u64,
     turn: Turn,
     place: Place,
@@ -146,7 +146,7 @@ impl Place {
 /// The calls on all lines.
 #[derive(Debug)]
 pub(super) struct CallBook<L: Links> {
-    live: HashMap<CallId, Live<L>>,
+    live: HashMap<CallId, LiveCall<L>>,
     /// Ids that callers chose, by the owner of the line: other owners can neither see nor disturb
     /// them.
     custom: HashMap<(PrincipalId, Arc<str>), CallId>,
@@ -235,7 +235,7 @@ impl<L: Links> LineTable<L> {
         line.calls.insert(turn, id);
         let place = Place::Waiting;
         let live =
-            Live { line: number, turn, place, delivered: false, custom_id, tool, out, caller };
+            LiveCall { line: number, turn, place, delivered: false, custom_id, tool, out, caller };
         self.book.live.insert(id, live);
         self.post(id, effects);
         Ok(())
@@ -269,7 +269,7 @@ impl<L: Links> LineTable<L> {
     }
 
     /// Returns the next message of a stream. A call it gets counts as delivered from here on.
-    pub fn next(&mut self, stream: StreamNo) -> Option<ToParty<L::Out>> {
+    pub fn next(&mut self, stream: StreamNo) -> Option<PartyMessage<L::Out>> {
         self.deliver(stream).map(|delivery| delivery.post)
     }
 
@@ -277,14 +277,14 @@ impl<L: Links> LineTable<L> {
         let line = self.streams.get(&stream).and_then(|number| self.lines.get_mut(number))?;
         match line.streams.get_mut(&stream)?.outbox.pop_front()? {
             Post::Cancel { call, custom_id, reason } => {
-                let post = ToParty::Cancel { call, custom_id, reason };
+                let post = PartyMessage::Cancel { call, custom_id, reason };
                 Some(Delivery { post, is_again: false })
             }
             Post::Call(id) => {
                 let live = self.book.live.get_mut(&id)?;
                 live.place = Place::Taken(stream);
                 let is_again = std::mem::replace(&mut live.delivered, true);
-                Some(Delivery { post: ToParty::Call(live.out.clone()), is_again })
+                Some(Delivery { post: PartyMessage::Call(live.out.clone()), is_again })
             }
         }
     }
@@ -293,7 +293,7 @@ impl<L: Links> LineTable<L> {
     ///
     /// # Errors
     /// `not_found` when no such call is waiting for an answer from this principal.
-    pub fn answer(&mut self, owner: PrincipalId, id: &str) -> Result<Ended<L>> {
+    pub fn answer(&mut self, owner: PrincipalId, id: &str) -> Result<EndedCall<L>> {
         let call = self.answerable(owner, id)?;
         self.take(call, "was answered").ok_or_else(|| self.book.unknown(owner, id))
     }
@@ -302,12 +302,12 @@ impl<L: Links> LineTable<L> {
     ///
     /// # Errors
     /// `not_found` when no such call is waiting for an answer from this principal.
-    pub fn waiting(&self, owner: PrincipalId, id: &str) -> Result<Awaited<'_, L>> {
+    pub fn waiting(&self, owner: PrincipalId, id: &str) -> Result<AwaitedCall<'_, L>> {
         let id_of = self.answerable(owner, id)?;
         match self.book.live.get(&id_of) {
             Some(live) => {
-                let Live { tool, out, caller, .. } = live;
-                Ok(Awaited { id: id_of, tool, out, caller })
+                let LiveCall { tool, out, caller, .. } = live;
+                Ok(AwaitedCall { id: id_of, tool, out, caller })
             }
             None => Err(self.book.unknown(owner, id)),
         }
@@ -341,7 +341,7 @@ impl<L: Links> LineTable<L> {
         id: CallId,
         why: Recall,
         effects: &mut Vec<LineEffect<L>>,
-    ) -> Option<Ended<L>> {
+    ) -> Option<EndedCall<L>> {
         let (how, reason) = match why {
             Recall::TimedOut => ("timed out", CancelReason::TimedOut),
             Recall::Cancelled => ("was cancelled", CancelReason::Cancelled),
@@ -364,9 +364,9 @@ impl<L: Links> LineTable<L> {
     }
 
     /// Removes a call from every table.
-    fn take(&mut self, id: CallId, how: &'static str) -> Option<Ended<L>> {
+    fn take(&mut self, id: CallId, how: &'static str) -> Option<EndedCall<L>> {
         let live = self.book.live.remove(&id)?;
-        let Live { line: number, turn, place, delivered, custom_id, tool, out, caller } = live;
+        let LiveCall { line: number, turn, place, delivered, custom_id, tool, out, caller } = live;
         if let Some(custom_id) = &custom_id {
             self.book.custom.remove(&(tool.owner, Arc::clone(custom_id)));
         }
@@ -381,7 +381,7 @@ impl<L: Links> LineTable<L> {
         }
         self.book.ends.push_back(End { owner: tool.owner, call: id, custom_id, how });
         self.drop_if_empty(number);
-        Some(Ended { id, tool, out, caller, delivered })
+        Some(EndedCall { id, tool, out, caller, delivered })
     }
 
     /// Ends a call that will not be answered.

@@ -32,9 +32,9 @@ use ringback_proto::ids::{CallId, SessionId, TokenId};
 use ringback_proto::principal::{Principal, PrincipalId, Target};
 
 pub use self::callers::{
-    Attend, AttendanceNo, CallerLines, CallerTools, Declaration, Delivery, Holding,
+    AttendanceNo, Attendee, CallerLines, CallerTools, Declaration, Delivery, StreamMode,
 };
-pub use self::calls::{Awaited, Ended, NewCall, Recall};
+pub use self::calls::{AwaitedCall, EndedCall, NewCall, Recall};
 pub use self::registry::{NewTool, Registry, may_offer};
 pub use self::table::{LineTable, Offer};
 
@@ -165,7 +165,7 @@ impl<T> LineTool<T> {
 
 /// A message that a stream sends to its party.
 #[derive(Debug, Clone)]
-pub enum ToParty<O> {
+pub enum PartyMessage<O> {
     /// A call to run.
     Call(O),
     /// A call that was sent before has ended; its answer is no longer wanted.
@@ -205,7 +205,7 @@ pub enum LineEffect<L: Links> {
     /// A stream has something to send.
     Ring(L::Bell),
     /// A call ended without an answer.
-    Failed(Ended<L>, Error),
+    Failed(EndedCall<L>, Error),
     /// Tools are no longer offered.
     Withdrawn {
         /// Their line.

@@ -29,19 +29,19 @@ pub struct NewTool<T> {
     pub info: T,
 }
 
-type ByName<T> = BTreeMap<Arc<str>, Arc<LineTool<T>>>;
+type ToolsByName<T> = BTreeMap<Arc<str>, Arc<LineTool<T>>>;
 
 /// Every tool on a line of a client or a worker.
 #[derive(Debug)]
 pub struct Registry<T> {
-    all: ByName<T>,
-    own: HashMap<PrincipalId, Own<T>>,
-    shared: ByName<T>,
+    all: ToolsByName<T>,
+    own: HashMap<PrincipalId, OwnTools<T>>,
+    shared: ToolsByName<T>,
 }
 
 #[derive(Debug)]
-struct Own<T> {
-    tools: ByName<T>,
+struct OwnTools<T> {
+    tools: ToolsByName<T>,
     weight: usize,
 }
 
@@ -64,8 +64,10 @@ impl<T> Registry<T> {
     pub(super) fn insert(&mut self, tool: &Arc<LineTool<T>>) {
         self.remove(&tool.full_name);
         self.all.insert(Arc::clone(&tool.full_name), Arc::clone(tool));
-        let own =
-            self.own.entry(tool.owner).or_insert_with(|| Own { tools: BTreeMap::new(), weight: 0 });
+        let own = self
+            .own
+            .entry(tool.owner)
+            .or_insert_with(|| OwnTools { tools: BTreeMap::new(), weight: 0 });
         own.weight += tool.weight;
         own.tools.insert(Arc::clone(&tool.full_name), Arc::clone(tool));
         if tool.audience != Audience::Owner {
@@ -165,7 +167,7 @@ impl<T> Registry<T> {
 pub(super) const LEVEL: Level = Level::Write;
 
 fn named<'a, T>(
-    tools: &'a ByName<T>,
+    tools: &'a ToolsByName<T>,
     after: &str,
     prefix: &'a str,
 ) -> impl Iterator<Item = &'a Arc<LineTool<T>>> {

@@ -153,8 +153,8 @@ impl Bench {
         let mut taken = Vec::new();
         while let Some(post) = self.table.next(stream) {
             taken.push(match post {
-                ToParty::Call(number) => i32::from(number),
-                ToParty::Cancel { call, .. } => -i32::from(call.as_bytes()[0]),
+                PartyMessage::Call(number) => i32::from(number),
+                PartyMessage::Cancel { call, .. } => -i32::from(call.as_bytes()[0]),
             });
         }
         taken
@@ -201,7 +201,7 @@ fn closing_one_of_two_streams_keeps_the_tools_and_moves_what_was_not_taken() {
     let new = bench.open(&line);
     bench.call(1, "client_tab_read");
     bench.call(2, "client_tab_read");
-    assert!(matches!(bench.table.next(new), Some(ToParty::Call(1))));
+    assert!(matches!(bench.table.next(new), Some(PartyMessage::Call(1))));
     bench.close(new);
     assert_eq!(bench.failed, [(1, ErrorKind::Gone, Certainty::MayHaveRun)]);
     assert_eq!(bench.taken(old), [2]);
@@ -234,7 +234,7 @@ fn with_grace_unanswered_calls_come_again_under_the_same_ids_in_their_order() {
     for number in 1..=3 {
         bench.call(number, "client_tab_read");
     }
-    assert!(matches!(bench.table.next(first), Some(ToParty::Call(1))));
+    assert!(matches!(bench.table.next(first), Some(PartyMessage::Call(1))));
     bench.close(first);
     bench.pass(99);
     assert_eq!(bench.answer(1, 2).unwrap(), 2, "an answer counts while the line is away");
@@ -373,7 +373,7 @@ fn workers_of_a_service_share_the_load_and_what_a_dead_one_did_not_take_moves() 
     }
     bench.call(5, "gpu_idem");
     assert_eq!(bench.taken(b), [2, 4]);
-    assert!(matches!(bench.table.next(a), Some(ToParty::Call(1))));
+    assert!(matches!(bench.table.next(a), Some(PartyMessage::Call(1))));
     assert_eq!(bench.taken(a), [3, 5]);
     bench.call(6, "gpu_render");
     bench.close(a);
@@ -529,7 +529,7 @@ impl Model {
             }
             Op::Take { nth } if nth < self.streams.len() => {
                 let stream = self.streams[nth];
-                if let Some(ToParty::Call(number)) = bench.table.next(stream) {
+                if let Some(PartyMessage::Call(number)) = bench.table.next(stream) {
                     let taken = self.live.get_mut(&number).expect("only live calls go out");
                     assert!(taken.insert(stream), "one stream got call {number} twice");
                 }

@@ -50,9 +50,9 @@ impl Bench {
         self.declare_as(&owner, (of, caller_id), tools).unwrap();
     }
 
-    fn attend(&mut self, of: u8, callers: Option<&[&str]>, holding: Holding) -> AttendanceNo {
+    fn attend(&mut self, of: u8, callers: Option<&[&str]>, holding: StreamMode) -> AttendanceNo {
         let caller_ids = callers.map(|ids| ids.iter().map(|id| Arc::from(*id)).collect());
-        let attend = Attend { session: session(of), caller_ids, holding, bell: "bell" };
+        let attend = Attendee { session: session(of), caller_ids, holding, bell: "bell" };
         let mut effects = Vec::new();
         let attendance = self.table.callers().attend(self.owner.id, attend, &mut effects).unwrap();
         self.settle(effects);
@@ -76,8 +76,8 @@ impl Bench {
 
     fn hear(&mut self, attendance: AttendanceNo) -> Option<i32> {
         Some(match self.table.callers().next(attendance)?.post {
-            ToParty::Call(number) => i32::from(number),
-            ToParty::Cancel { call, .. } => -i32::from(call.as_bytes()[0]),
+            PartyMessage::Call(number) => i32::from(number),
+            PartyMessage::Cancel { call, .. } => -i32::from(call.as_bytes()[0]),
         })
     }
 
@@ -109,8 +109,8 @@ fn a_callers_tools_are_reached_by_their_session_alone() {
     bench.declare(1, "ant", &["read"]);
     bench.declare(2, "ant", &["write"]);
     assert_eq!(bench.declared(1), [("ant".to_owned(), vec!["read".to_owned()])]);
-    let one = bench.attend(1, None, Holding::Lasting);
-    let two = bench.attend(2, None, Holding::Lasting);
+    let one = bench.attend(1, None, StreamMode::Lasting);
+    let two = bench.attend(2, None, StreamMode::Lasting);
     assert_eq!(bench.ask(1, 2, Some("ant"), "read").unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(bench.ask(1, 3, None, "read").unwrap_err().kind(), ErrorKind::NotFound);
     bench.ask(1, 1, Some("ant"), "read").unwrap();
@@ -147,7 +147,7 @@ fn without_a_caller_id_a_name_must_be_one_callers_own() {
 fn a_new_declaration_replaces_the_last_and_none_removes_the_caller() {
     let mut bench = Bench::new();
     bench.declare(1, "ant", &["a", "b", "c"]);
-    let stream = bench.attend(1, None, Holding::Lasting);
+    let stream = bench.attend(1, None, StreamMode::Lasting);
     for (number, tool) in [(1, "a"), (2, "b")] {
         bench.ask(number, 1, None, tool).unwrap();
     }
@@ -176,7 +176,7 @@ fn a_caller_whose_last_lasting_stream_closed_is_gone_at_once() {
     let mut bench = Bench::new();
     bench.declare(1, "ant", &["read"]);
     let (first, second) =
-        (bench.attend(1, None, Holding::Lasting), bench.attend(1, None, Holding::Lasting));
+        (bench.attend(1, None, StreamMode::Lasting), bench.attend(1, None, StreamMode::Lasting));
     bench.ask(1, 1, None, "read").unwrap();
     assert_eq!(bench.heard(second), [1]);
     bench.leave(second);
@@ -190,7 +190,7 @@ fn a_caller_whose_last_lasting_stream_closed_is_gone_at_once() {
     assert!(refused.message().contains("cannot be reached"), "{refused}");
     let late = bench.answer(1, 1).unwrap_err();
     assert!(late.message().contains("could no longer be reached"), "{late}");
-    let back = bench.attend(1, None, Holding::Lasting);
+    let back = bench.attend(1, None, StreamMode::Lasting);
     bench.ask(4, 1, None, "read").unwrap();
     assert_eq!(bench.heard(back), [4]);
 }
@@ -203,15 +203,15 @@ fn a_poller_is_there_between_polls_and_gets_what_it_has_not_answered_again() {
     bench.declare(1, "ant", &["read"]);
     bench.pass(GRACE_MS - 1);
     bench.ask(1, 1, None, "read").unwrap();
-    let poll = bench.attend(1, None, Holding::Polling);
+    let poll = bench.attend(1, None, StreamMode::Polling);
     bench.pass(10 * GRACE_MS);
     let delivery = bench.table.callers().next(poll).unwrap();
     assert!(!delivery.is_again);
     bench.leave(poll);
     bench.pass(GRACE_MS - 1);
-    let poll = bench.attend(1, None, Holding::Polling);
+    let poll = bench.attend(1, None, StreamMode::Polling);
     let delivery = bench.table.callers().next(poll).unwrap();
-    assert!(delivery.is_again && matches!(delivery.post, ToParty::Call(1)));
+    assert!(delivery.is_again && matches!(delivery.post, PartyMessage::Call(1)));
     bench.leave(poll);
     bench.pass(GRACE_MS - 1);
     bench.table.callers().touch(at(bench.now), &LineName::caller(session(1), "ant"));
@@ -231,8 +231,8 @@ fn a_poller_is_there_between_polls_and_gets_what_it_has_not_answered_again() {
 fn a_stream_that_closes_after_a_poll_leaves_the_poller_its_grace() {
     let mut bench = Bench::new();
     bench.declare(1, "ant", &["read"]);
-    let lasting = bench.attend(1, None, Holding::Lasting);
-    let poll = bench.attend(1, None, Holding::Polling);
+    let lasting = bench.attend(1, None, StreamMode::Lasting);
+    let poll = bench.attend(1, None, StreamMode::Polling);
     bench.leave(poll);
     bench.leave(lasting);
     bench.ask(1, 1, None, "read").unwrap();
@@ -243,8 +243,8 @@ fn a_stream_that_closes_after_a_poll_leaves_the_poller_its_grace() {
 #[test]
 fn a_caller_hears_of_its_own_lines_that_it_asked_for_each_in_turn() {
     let mut bench = Bench::new();
-    let ant = bench.attend(1, Some(&["ant"]), Holding::Lasting);
-    let all = bench.attend(1, None, Holding::Lasting);
+    let ant = bench.attend(1, Some(&["ant"]), StreamMode::Lasting);
+    let all = bench.attend(1, None, StreamMode::Lasting);
     let friend = principal(2, Level::Write);
     bench.declare_as(&friend, (1, "fox"), &["t"]).unwrap();
     bench.declare(1, "ant", &["t"]);
@@ -298,11 +298,11 @@ fn bad_ids_foreign_callers_and_bad_lists_are_refused_whole() {
 
 /// Rule: when a session ends, so do its callers' lines, with one outcome for each call.
 #[test]
-fn the_end_of_a_session_ends_its_lines_and_whoever_attends() {
+fn the_end_of_a_session_ends_its_lines_and_their_attendees() {
     let mut bench = Bench::new();
     bench.declare(1, "ant", &["t"]);
     bench.declare(1, "bee", &["u"]);
-    let stream = bench.attend(1, None, Holding::Lasting);
+    let stream = bench.attend(1, None, StreamMode::Lasting);
     bench.ask(1, 1, None, "t").unwrap();
     bench.ask(2, 1, None, "u").unwrap();
     assert_eq!(bench.hear(stream), Some(1));
@@ -321,7 +321,7 @@ fn the_end_of_a_session_ends_its_lines_and_whoever_attends() {
 fn a_caller_is_told_that_a_call_it_has_is_over() {
     let mut bench = Bench::new();
     bench.declare(1, "ant", &["t"]);
-    let stream = bench.attend(1, None, Holding::Lasting);
+    let stream = bench.attend(1, None, StreamMode::Lasting);
     bench.ask(1, 1, None, "t").unwrap();
     assert_eq!(bench.heard(stream), [1]);
     assert_eq!(bench.recall(1, Recall::TimedOut), Some(Certainty::MayHaveRun));
@@ -349,9 +349,9 @@ fn callers_streams_and_tools_are_bounded() {
         let refused = bench.declare_as(&owner, of, tools).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Busy, "{of:?}");
     }
-    bench.attend(1, None, Holding::Lasting);
+    bench.attend(1, None, StreamMode::Lasting);
     let attend =
-        Attend { session: session(1), caller_ids: None, holding: Holding::Polling, bell: "" };
+        Attendee { session: session(1), caller_ids: None, holding: StreamMode::Polling, bell: "" };
     let refused = bench.table.callers().attend(owner.id, attend, &mut Vec::new()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Busy);
 }
@@ -410,7 +410,7 @@ impl Model {
             }
             Op::Attend { of, only, polls } => {
                 let only = only.map(|caller| [CALLERS[usize::from(caller)]]);
-                let holding = if polls { Holding::Polling } else { Holding::Lasting };
+                let holding = if polls { StreamMode::Polling } else { StreamMode::Lasting };
                 let only = only.as_ref().map(<[_; 1]>::as_slice);
                 self.attendances.push(bench.attend(of, only, holding));
             }
@@ -452,7 +452,7 @@ impl Model {
 
     fn hear(&mut self, bench: &mut Bench, nth: usize) {
         let attendance = self.attendances[nth];
-        if let Some(Delivery { post: ToParty::Call(number), is_again }) =
+        if let Some(Delivery { post: PartyMessage::Call(number), is_again }) =
             bench.table.callers().next(attendance)
         {
             let heard = self.live.get_mut(&number).expect("only live calls go out");

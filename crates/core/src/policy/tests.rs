@@ -17,7 +17,7 @@ fn project() -> ProjectId {
 
 fn held(key: AgentKey, principal: Principal) -> Principal {
     let session = SessionId::from_random([3; 16]);
-    Principal { held_by: Some(HeldBy { session, key }), ..principal }
+    Principal { held_by: Some(KeyHolder { session, key }), ..principal }
 }
 
 /// All kinds of principals, each with a name.
@@ -44,10 +44,10 @@ fn expected(row: &ToolRow, principal: &Principal) -> bool {
     let is_for_a_session = tree(principal).is_some();
     principal.level >= row.level
         && match needs(row.kind) {
-            Needs::Level => true,
-            Needs::Project => !is_for_a_session,
-            Needs::AllProjects => is_for_all,
-            Needs::User => !is_agent,
+            KeyRequirement::Level => true,
+            KeyRequirement::Project => !is_for_a_session,
+            KeyRequirement::AllProjects => is_for_all,
+            KeyRequirement::User => !is_agent,
         }
 }
 
@@ -113,7 +113,7 @@ fn a_token_sees_its_own_and_its_projects_and_only_a_full_admin_sees_all() {
     assert!(sight(&narrowed).includes(other, Some(project)));
     assert!(!sight(&narrowed).includes(other, None));
 
-    assert_eq!(sight(&principal(Level::Admin, Target::Everything)), Sight::All);
+    assert_eq!(sight(&principal(Level::Admin, Target::Everything)), Visibility::All);
 }
 
 /// Rule: a session key sees its project, and within it only what its own session owns; a token that

@@ -15,8 +15,8 @@ mod tests;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::PrincipalId;
 
-pub use self::ring::{EventPage, KeptEvents, Said};
-pub use self::table::{Leaving, SessionTable, Where};
+pub use self::ring::{EventLimits, EventPage, RingEvent};
+pub use self::table::{DeletionTarget, SessionPlace, SessionTable};
 
 /// The limits of a project's sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use ringback_proto::ids::SessionId;
 
 /// An event in the ring of a session.
 #[derive(Debug)]
-pub struct Said<E> {
+pub struct RingEvent<E> {
     /// Its index in this ring.
     pub index: u64,
     /// The session it comes from: the ring's own or a descendant.
@@ -16,7 +16,7 @@ pub struct Said<E> {
     pub event: Arc<E>,
 }
 
-impl<E> Clone for Said<E> {
+impl<E> Clone for RingEvent<E> {
     fn clone(&self) -> Self {
         Self { index: self.index, session: self.session, event: Arc::clone(&self.event) }
     }
@@ -26,7 +26,7 @@ impl<E> Clone for Said<E> {
 #[derive(Debug)]
 pub struct EventPage<E> {
     /// The events, in order.
-    pub events: Vec<Said<E>>,
+    pub events: Vec<RingEvent<E>>,
     /// The index to continue after: that of the last event examined. `None` when there never was an
     /// event.
     pub last_index: Option<u64>,
@@ -38,7 +38,7 @@ pub struct EventPage<E> {
 
 /// Limits on kept events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptEvents {
+pub struct EventLimits {
     /// Events of one session.
     pub events_max: usize,
     /// Bytes of the events of one session.
@@ -49,16 +49,16 @@ pub struct KeptEvents {
 
 #[derive(Debug)]
 pub(super) struct Ring<E> {
-    kept: VecDeque<(Said<E>, usize)>,
+    kept: VecDeque<(RingEvent<E>, usize)>,
     n_bytes: usize,
     next_index: u64,
     /// The first index that was ever kept here; earlier events are elsewhere.
     first_index: u64,
-    limits: KeptEvents,
+    limits: EventLimits,
 }
 
 impl<E> Ring<E> {
-    pub(super) const fn new(next_index: u64, limits: KeptEvents) -> Self {
+    pub(super) const fn new(next_index: u64, limits: EventLimits) -> Self {
         let first_index = next_index;
         Self { kept: VecDeque::new(), n_bytes: 0, next_index, first_index, limits }
     }
@@ -68,7 +68,7 @@ impl<E> Ring<E> {
         let index = self.next_index;
         self.next_index += 1;
         self.n_bytes += n_bytes;
-        self.kept.push_back((Said { index, session, event }, n_bytes));
+        self.kept.push_back((RingEvent { index, session, event }, n_bytes));
         while self.kept.len() > self.limits.events_max
             || (self.n_bytes > self.limits.bytes_max && self.kept.len() > 1)
         {

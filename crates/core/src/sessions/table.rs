@@ -9,7 +9,7 @@ use ringback_proto::record::SessionState;
 use ringback_proto::{Error, ErrorKind, Result};
 
 use super::ring::Ring;
-use super::{EventPage, KeptEvents, NewSession, SessionLimits};
+use super::{EventLimits, EventPage, NewSession, SessionLimits};
 use crate::time::{MonoMs, Now};
 
 /// The sessions of this run.
@@ -17,15 +17,15 @@ use crate::time::{MonoMs, Now};
 pub struct SessionTable<E> {
     sessions: HashMap<SessionId, Session<E>>,
     idle: BTreeSet<(MonoMs, SessionId)>,
-    leaving: HashSet<Leaving>,
-    kept: KeptEvents,
+    leaving: HashSet<DeletionTarget>,
+    kept: EventLimits,
     /// Bytes of the events of all sessions, counted in each ring that holds them.
     n_event_bytes: usize,
 }
 
 /// Something that is being deleted: no session can start in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Leaving {
+pub enum DeletionTarget {
     /// A project with all its workspaces.
     Project(ProjectId),
     /// One workspace.
@@ -34,7 +34,7 @@ pub enum Leaving {
 
 #[derive(Debug)]
 struct Session<E> {
-    place: Where,
+    place: SessionPlace,
     limits: SessionLimits,
     state: SessionState,
     /// Messages that its agent has not finished.
@@ -48,7 +48,7 @@ struct Session<E> {
 
 /// The place of a session in its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Where {
+pub struct SessionPlace {
     /// Its id.
     pub id: SessionId,
     /// The root of its tree.
@@ -68,7 +68,7 @@ pub struct Where {
 impl<E> SessionTable<E> {
     /// Makes an empty table with limits on kept events.
     #[must_use]
-    pub fn new(kept: KeptEvents) -> Self {
+    pub fn new(kept: EventLimits) -> Self {
         Self {
             sessions: HashMap::new(),
             idle: BTreeSet::new(),
@@ -83,10 +83,10 @@ impl<E> SessionTable<E> {
     /// # Errors
     /// `not_found` for a parent that is not live, `busy` past a limit, which it names, `conflict`
     /// where its project or workspace is being deleted.
-    pub fn start(&mut self, new: NewSession) -> Result<Where> {
+    pub fn start(&mut self, new: NewSession) -> Result<SessionPlace> {
         let NewSession { id, project, workspace, owner, parent, limits, next_index } = new;
-        self.check_stays(Leaving::Project(project))?;
-        self.check_stays(Leaving::Workspace(workspace))?;
+        self.check_stays(DeletionTarget::Project(project))?;
+        self.check_stays(DeletionTarget::Workspace(workspace))?;
         let (root, depth, owner) = match parent {
             None => (id, 0, owner),
             Some(parent) => {
@@ -122,7 +122,7 @@ impl<E> SessionTable<E> {
                 "max_sessions",
             ));
         }
-        let place = Where { id, root, parent, project, workspace, owner, depth };
+        let place = SessionPlace { id, root, parent, project, workspace, owner, depth };
         let session = self.sessions.entry(id).or_insert_with(|| Session {
             place,
             limits,
@@ -164,7 +164,7 @@ impl<E> SessionTable<E> {
 
     /// Returns the place and state of a session, if it belongs to this run.
     #[must_use]
-    pub fn find(&self, id: SessionId) -> Option<(Where, SessionState)> {
+    pub fn find(&self, id: SessionId) -> Option<(SessionPlace, SessionState)> {
         self.sessions.get(&id).map(|session| (session.place, session.state))
     }
 
@@ -225,18 +225,18 @@ impl<E> SessionTable<E> {
     ///
     /// # Errors
     /// `conflict` when a session uses it, or it is already being deleted.
-    pub fn leave(&mut self, what: Leaving) -> Result<()> {
+    pub fn leave(&mut self, what: DeletionTarget) -> Result<()> {
         self.check_stays(what)?;
         let (name, n_live) = match what {
-            Leaving::Project(id) => (id.to_string(), self.n_live(id)),
-            Leaving::Workspace(id) => (id.to_string(), usize::from(self.is_used(id))),
+            DeletionTarget::Project(id) => (id.to_string(), self.n_live(id)),
+            DeletionTarget::Workspace(id) => (id.to_string(), usize::from(self.is_used(id))),
         };
         if n_live > 0 {
             let message = match what {
-                Leaving::Project(_) => {
+                DeletionTarget::Project(_) => {
                     format!("{name} has {n_live} live sessions; end them first")
                 }
-                Leaving::Workspace(_) => format!("a live session uses {name}; end it first"),
+                DeletionTarget::Workspace(_) => format!("a live session uses {name}; end it first"),
             };
             return Err(Error::new(ErrorKind::Conflict, message));
         }
@@ -245,7 +245,7 @@ impl<E> SessionTable<E> {
     }
 
     /// Removes the mark, after the deletion or instead of it.
-    pub fn stay(&mut self, what: Leaving) {
+    pub fn stay(&mut self, what: DeletionTarget) {
         self.leaving.remove(&what);
     }
 
@@ -253,13 +253,13 @@ impl<E> SessionTable<E> {
     ///
     /// # Errors
     /// `conflict` when it is.
-    pub fn check_stays(&self, what: Leaving) -> Result<()> {
+    pub fn check_stays(&self, what: DeletionTarget) -> Result<()> {
         if !self.leaving.contains(&what) {
             return Ok(());
         }
         let name = match what {
-            Leaving::Project(id) => id.to_string(),
-            Leaving::Workspace(id) => id.to_string(),
+            DeletionTarget::Project(id) => id.to_string(),
+            DeletionTarget::Workspace(id) => id.to_string(),
         };
         Err(Error::new(ErrorKind::Conflict, format!("{name} is being deleted")))
     }

@@ -7,7 +7,7 @@ use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::SessionState;
 
-use super::{KeptEvents, Leaving, NewSession, SessionLimits, SessionTable};
+use super::{DeletionTarget, EventLimits, NewSession, SessionLimits, SessionTable};
 use crate::time::Now;
 
 const fn at(mono: u64) -> Now {
@@ -31,7 +31,7 @@ fn new(number: u8, parent: Option<u8>) -> NewSession {
 }
 
 fn table() -> SessionTable<u32> {
-    SessionTable::new(KeptEvents { events_max: 4, bytes_max: 1000, total_bytes_max: 1500 })
+    SessionTable::new(EventLimits { events_max: 4, bytes_max: 1000, total_bytes_max: 1500 })
 }
 
 /// Adds an event of negligible size.
@@ -215,7 +215,7 @@ fn what_was_released_is_not_counted_as_dropped() {
 fn no_session_starts_in_what_is_being_deleted() {
     let mut table = table();
     let (project, workspace) = (ProjectId::from_random([1; 16]), WorkspaceId::from_random([2; 16]));
-    for what in [Leaving::Project(project), Leaving::Workspace(workspace)] {
+    for what in [DeletionTarget::Project(project), DeletionTarget::Workspace(workspace)] {
         table.start(new(1, None)).unwrap();
         assert_eq!(table.leave(what).unwrap_err().kind(), ErrorKind::Conflict);
         table.end(session(1), SessionState::Ended);

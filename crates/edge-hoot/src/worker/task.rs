@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ringback_broker::{Broker, Credential, LineCall, LineName, LineStream, ToParty, ToolOffer};
+use ringback_broker::{
+    Broker, Credential, LineCall, LineName, LineStream, PartyMessage, ToolOffer,
+};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::frame::{Body, Command, Frame, Text};
 use ringback_proto::ids::{CallId, RequestId};
@@ -10,18 +12,18 @@ use ringback_proto::ready::OfferedTool;
 use ringback_proto::{Error, ResponseEnvelope, Result};
 use tokio::sync::mpsc;
 
-use super::given::{Given, GivenCall};
+use super::open_calls::{OpenCall, OpenCalls};
 use super::{Link, Offer};
 use crate::backlog::Room;
-use crate::call::FromCall;
-use crate::wire::ReplyTo;
+use crate::call::CallMessage;
+use crate::wire::ReplyAddress;
 
 /// Takes calls off the line and gives them to the peer.
 pub(super) struct WorkerTask {
     pub(super) broker: Broker,
     pub(super) credential: Credential,
     pub(super) link: Link,
-    pub(super) given: Given,
+    pub(super) given: OpenCalls,
     pub(super) inbox: mpsc::Receiver<Offer>,
 }
 
@@ -46,8 +48,8 @@ impl WorkerTask {
                 Some(offer) = self.inbox.recv() => self.on_offer(&line, offer).await,
                 post = next(&self.link.room, &mut line) => match post {
                     None => false,
-                    Some(ToParty::Call(call)) => self.give(&service, &reply_to, &call).await,
-                    Some(ToParty::Cancel { call, .. }) => self.take_back(&reply_to, call).await,
+                    Some(PartyMessage::Call(call)) => self.give(&service, &reply_to, &call).await,
+                    Some(PartyMessage::Cancel { call, .. }) => self.take_back(&reply_to, call).await,
                 },
             };
         }
@@ -58,9 +60,14 @@ impl WorkerTask {
         self.reply(&Arc::new(next.reply_to), told).await
     }
 
-    async fn give(&self, service: &Text, reply_to: &Arc<ReplyTo>, call: &Arc<LineCall>) -> bool {
+    async fn give(
+        &self,
+        service: &Text,
+        reply_to: &Arc<ReplyAddress>,
+        call: &Arc<LineCall>,
+    ) -> bool {
         let request_id = RequestId::from_bytes(*call.id.as_bytes());
-        let given = GivenCall { id: Arc::clone(&call.request_id), chunks: None };
+        let given = OpenCall { id: Arc::clone(&call.request_id), chunks: None };
         self.given.lock().open.insert(request_id, given);
         let body = Body::MsgPack(request(call, self.broker.now().mono).into());
         let frame =
@@ -68,25 +75,25 @@ impl WorkerTask {
         self.send(reply_to, frame).await
     }
 
-    async fn take_back(&self, reply_to: &Arc<ReplyTo>, call: CallId) -> bool {
+    async fn take_back(&self, reply_to: &Arc<ReplyAddress>, call: CallId) -> bool {
         let request_id = RequestId::from_bytes(*call.as_bytes());
         self.given.take_back(request_id);
         self.send(reply_to, Frame::new(Command::Cancel, request_id, Body::Empty)).await
     }
 
-    async fn reply(&self, reply_to: &Arc<ReplyTo>, reply: ResponseEnvelope) -> bool {
+    async fn reply(&self, reply_to: &Arc<ReplyAddress>, reply: ResponseEnvelope) -> bool {
         self.send(reply_to, reply_to.reply(reply)).await
     }
 
     /// Sends a frame; returns whether the peer is still connected.
-    async fn send(&self, reply_to: &Arc<ReplyTo>, frame: Frame) -> bool {
+    async fn send(&self, reply_to: &Arc<ReplyAddress>, frame: Frame) -> bool {
         let Link { to, room, patience, router } = &self.link;
         let (to, reply_to) = (*to, Arc::clone(reply_to));
         let told = match room.admit(frame, *patience).await {
-            Some(frame) => FromCall::Reply { to, reply_to, frame },
-            None => FromCall::Stalled { to },
+            Some(frame) => CallMessage::Reply { to, reply_to, frame },
+            None => CallMessage::Stalled { to },
         };
-        let is_there = matches!(told, FromCall::Reply { .. });
+        let is_there = matches!(told, CallMessage::Reply { .. });
         router.send(told).await.is_ok() && is_there
     }
 }
@@ -96,7 +103,7 @@ impl WorkerTask {
 ///
 /// # Cancel safety
 /// Dropping it loses nothing: nothing is taken before it returns.
-async fn next(room: &Room, line: &mut LineStream) -> Option<ToParty<Arc<LineCall>>> {
+async fn next(room: &Room, line: &mut LineStream) -> Option<PartyMessage<Arc<LineCall>>> {
     room.wait().await;
     line.next().await
 }

@@ -12,7 +12,7 @@ use ringback_testkit::{Hello, RawPeer, Setup, World, parts_of, within};
 
 use crate::support::*;
 
-type Spoil = fn(&mut Vec<Bytes>);
+type FrameMutation = fn(&mut Vec<Bytes>);
 
 /// Returns the parts of a request, to be damaged.
 fn parts() -> (RequestId, Vec<Bytes>) {
@@ -31,7 +31,7 @@ fn ready(tools: Vec<OfferedTool>, accepts_binary: bool) -> Frame {
 async fn a_spoiled_frame_whose_id_can_be_read_is_answered_under_that_id() {
     let daemon = World::with_hoot().await;
     let mut peer = raw(&daemon).await;
-    let spoil: [(&str, Spoil); 9] = [
+    let spoil: [(&str, FrameMutation); 9] = [
         ("invalid_params", |parts| parts[1] = Bytes::from_static(&[0, 99])),
         ("invalid_params", |parts| parts[1] = Bytes::from_static(b"2")),
         ("unsupported_content_type", |parts| parts[2] = Bytes::from_static(&[0, 3])),

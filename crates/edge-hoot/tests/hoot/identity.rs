@@ -34,7 +34,7 @@ async fn a_routing_id_in_use_is_refused_to_another_principal() {
 /// Rule: a reply goes only to the connection that made the request, even if another peer has its
 /// routing ID by now.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_reuses_a_routing_id_gets_none_of_the_replies_of_its_predecessor() {
+async fn a_reused_routing_id_gets_none_of_the_replies_of_its_predecessor() {
     let daemon = World::with_hoot().await;
     let stranger = daemon.new_token(Level::Write, None).await.token;
     for round in 0..60_u64 {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_client::{Client, ServeError, Serving, Worker, WorkerCall, WorkerTools};
+use ringback_client::{Client, ServeError, ServingState, Worker, WorkerCall, WorkerTools};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::chunk::LogLevel;
 use ringback_proto::frame::{Body, Command, Frame, Text};
@@ -132,13 +132,13 @@ async fn a_call_reaches_the_worker_and_payloads_pass_as_the_same_bytes() {
     assert_eq!(given.service.as_str(), "studio");
     assert!(contains(body(&given), &odd_value()), "the arguments are the caller's own bytes");
     #[derive(serde::Deserialize)]
-    struct Given {
+    struct WorkerRequest {
         tool: String,
         deadline_ms: u64,
         job_id: Option<String>,
         session_id: Option<String>,
     }
-    let said: Given = rmp_serde::from_slice(body(&given)).unwrap();
+    let said: WorkerRequest = rmp_serde::from_slice(body(&given)).unwrap();
     assert_eq!((said.tool.as_str(), said.job_id, said.session_id), ("render", None, None));
     assert!(said.deadline_ms > 0);
     answer(&mut worker, given.request_id, &success(odd_value())).await;
@@ -209,7 +209,7 @@ async fn a_second_ready_replaces_the_tools_of_the_first() {
 
 /// REQ: seed 003 streaming. Rule: chunks of a worker come before its answer, in order.
 #[tokio::test(flavor = "multi_thread")]
-async fn chunks_of_a_worker_reach_whoever_follows_the_call() {
+async fn chunks_of_a_worker_reach_the_caller_that_follows_the_call() {
     let daemon = World::with_hoot().await;
     let mut worker = raw_worker(&daemon, "studio", vec![named("render")]).await;
     let mut caller = raw(&daemon).await;
@@ -510,8 +510,8 @@ async fn a_worker_serves_again_after_a_restart_and_a_refused_one_says_why() {
     let mut serving = worker.serving();
     let daemon = daemon.restart(GRACE).await;
     within("the worker serves again", async {
-        serving.wait_for(|serving| matches!(serving, Serving::Down)).await.unwrap();
-        serving.wait_for(|serving| matches!(serving, Serving::Yes)).await.unwrap();
+        serving.wait_for(|serving| matches!(serving, ServingState::Down)).await.unwrap();
+        serving.wait_for(|serving| matches!(serving, ServingState::Yes)).await.unwrap();
     })
     .await;
     let client = daemon.admin().await;

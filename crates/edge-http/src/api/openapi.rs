@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::Route;
-use super::operation::{Answer, Auth, Content, Operation, SchemaOf};
+use super::operation::{Answer, Auth, Content, Operation, SchemaFn};
 use crate::error::ErrorBody;
 
 const ABOUT: &str = "Call tools, follow jobs, store and read content, offer your own tools. \
@@ -167,7 +167,7 @@ fn path_parameter(name: &str) -> Value {
 }
 
 /// Makes each field of the type a parameter.
-fn query_parameters(schema_of: SchemaOf) -> Vec<Value> {
+fn query_parameters(schema_of: SchemaFn) -> Vec<Value> {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .into_generator();

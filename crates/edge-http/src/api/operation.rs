@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// Generates the schema of one type.
-pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+pub(super) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
 /// Who may send the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum Content {
     /// Nothing.
     Nothing,
     /// JSON of a type.
-    Json(SchemaOf),
+    Json(SchemaFn),
     /// Server-sent events; the text describes them.
     Events(&'static str),
     /// Bytes of any kind.
@@ -47,7 +47,7 @@ pub(crate) struct Operation {
     pub(super) tag: &'static str,
     pub(super) about: &'static str,
     pub(super) auth: Auth,
-    pub(super) query: Vec<SchemaOf>,
+    pub(super) query: Vec<SchemaFn>,
     pub(super) headers: Vec<(&'static str, &'static str)>,
     pub(super) body: Option<(Content, bool)>,
     pub(super) answers: Vec<Answer>,

@@ -19,10 +19,10 @@ use serde_json::value::RawValue;
 use super::TAG;
 use super::register::check_timeout;
 use crate::api::{Content, Operation};
-use crate::caller::OnLines;
+use crate::caller::LineCaller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{Whole, read_json};
+use crate::extractors::{RawBody, read_json};
 use crate::v1::unexpected;
 
 /// A call.
@@ -78,8 +78,8 @@ pub(super) fn operation() -> Operation {
 
 pub(super) async fn execute(
     With(state): With<State>,
-    OnLines(credential): OnLines,
-    Whole(body): Whole,
+    LineCaller(credential): LineCaller,
+    RawBody(body): RawBody,
 ) -> Result<Response, HttpError> {
     let execute: Execute<'_> = read_json(&body)?;
     check_timeout(execute.timeout, state.client_tools().timeout_ms_max)?;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ringback_broker::{LineCall, ToParty};
+use ringback_broker::{LineCall, PartyMessage};
 use serde::Serialize;
 
 pub(crate) const ABOUT: &str = "`tool-request` with `{type, requestID, sessionID, messageID, callID, \
@@ -40,14 +40,14 @@ struct Cancel<'a> {
 }
 
 /// Encodes a message of a stream to its party.
-pub(crate) fn frame(post: &ToParty<Arc<LineCall>>) -> Pieces {
+pub(crate) fn frame(post: &PartyMessage<Arc<LineCall>>) -> Pieces {
     match post {
-        ToParty::Call(call) => {
+        PartyMessage::Call(call) => {
             let (head, input) = request(call);
             let before = format!("event: tool-request\ndata: {head},\"input\":");
             vec![before.into(), input, Bytes::from_static(b"}\n\n")]
         }
-        ToParty::Cancel { call, custom_id, reason } => {
+        PartyMessage::Cancel { call, custom_id, reason } => {
             let own = call.to_string();
             let request_id = custom_id.as_deref().unwrap_or(&own);
             let reason = reason.as_str();

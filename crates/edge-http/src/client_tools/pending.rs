@@ -12,14 +12,14 @@ use super::line;
 use crate::caller::StreamCaller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::InPath;
+use crate::extractors::PathValue;
 use crate::sse;
 
 pub(super) async fn pending(
     With(state): With<State>,
     version: Version,
     StreamCaller(credential): StreamCaller,
-    InPath(client_id): InPath<String>,
+    PathValue(client_id): PathValue<String>,
 ) -> Result<Response, HttpError> {
     if version < Version::HTTP_11 {
         return Err(HttpError::NoStreaming);

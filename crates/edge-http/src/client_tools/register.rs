@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 
 use super::{TAG, line};
 use crate::api::{Content, Operation, Route};
-use crate::caller::OnLines;
+use crate::caller::LineCaller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{Whole, read_json};
+use crate::extractors::{RawBody, read_json};
 
 /// Tools to register.
 #[derive(Deserialize, JsonSchema)]
@@ -118,8 +118,8 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn register(
     With(state): With<State>,
-    OnLines(credential): OnLines,
-    Whole(body): Whole,
+    LineCaller(credential): LineCaller,
+    RawBody(body): RawBody,
 ) -> Result<Json<Registered>, HttpError> {
     let register: Register<'_> = read_json(&body)?;
     let audience = match register.share {
@@ -150,8 +150,8 @@ async fn register(
 
 async fn unregister(
     With(state): With<State>,
-    OnLines(credential): OnLines,
-    Whole(body): Whole,
+    LineCaller(credential): LineCaller,
+    RawBody(body): RawBody,
 ) -> Result<Json<Unregistered>, HttpError> {
     let request: Unregister = read_json(&body)?;
     let line = line(&request.client_id)?;

@@ -18,10 +18,10 @@ use serde_json::value::RawValue;
 use super::TAG;
 use super::execute::Executed;
 use crate::api::{Content, Operation, Route};
-use crate::caller::OnLines;
+use crate::caller::LineCaller;
 use crate::edge::State;
 use crate::error::{ErrorBody, HttpError};
-use crate::extract::{Whole, invalid, read_json};
+use crate::extractors::{RawBody, invalid, read_json};
 
 /// The part of a client's error that is passed on: enough for a stack trace, too little to flood a
 /// log.
@@ -29,7 +29,7 @@ const ERROR_CHARS_MAX: usize = 16_384;
 
 /// The call that a result belongs to, and whether the result is nested.
 #[derive(Deserialize)]
-struct Posted<'a> {
+struct PostedResult<'a> {
     #[serde(rename = "requestID")]
     request_id: String,
     #[serde(borrow, default)]
@@ -163,10 +163,10 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn result(
     With(state): With<State>,
-    OnLines(credential): OnLines,
-    Whole(body): Whole,
+    LineCaller(credential): LineCaller,
+    RawBody(body): RawBody,
 ) -> Result<Response, HttpError> {
-    let posted: Posted<'_> = read_json(&body)?;
+    let posted: PostedResult<'_> = read_json(&body)?;
     if posted.request_id.is_empty() {
         return Err(Error::invalid_field("requestID", "requestID required").into());
     }
@@ -197,8 +197,8 @@ async fn result(
 
 async fn progress(
     With(state): With<State>,
-    OnLines(credential): OnLines,
-    Whole(body): Whole,
+    LineCaller(credential): LineCaller,
+    RawBody(body): RawBody,
 ) -> Result<Json<Counted>, HttpError> {
     let Progress { request_id, percent, message } = read_json(&body)?;
     if !(0.0..=100.0).contains(&percent) {

@@ -18,7 +18,7 @@ use crate::api::{Content, Operation, Route};
 use crate::caller::Caller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::InPath;
+use crate::extractors::PathValue;
 use crate::v1::unexpected;
 
 /// A registered tool.
@@ -34,9 +34,9 @@ struct Definition<'a> {
 }
 
 /// Tools by full id, in order.
-struct ById<'a>(Vec<Definition<'a>>);
+struct ToolsById<'a>(Vec<Definition<'a>>);
 
-impl Serialize for ById<'_> {
+impl Serialize for ToolsById<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for tool in &self.0 {
@@ -77,13 +77,13 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn all(With(state): With<State>, Caller(credential): Caller) -> Result<Response, HttpError> {
     let tools = state.broker().lines().tools(&credential, LineKind::Client)?;
-    Ok(Json(ById(definitions(&tools)?)).into_response())
+    Ok(Json(ToolsById(definitions(&tools)?)).into_response())
 }
 
 async fn of_client(
     With(state): With<State>,
     Caller(credential): Caller,
-    InPath(client_id): InPath<String>,
+    PathValue(client_id): PathValue<String>,
 ) -> Result<Response, HttpError> {
     let tools = state.broker().lines().tools_of(&credential, &line(&client_id)?)?;
     Ok(Json(definitions(&tools)?).into_response())

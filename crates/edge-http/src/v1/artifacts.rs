@@ -12,7 +12,7 @@ use crate::api::{Content, Operation, Route};
 use crate::caller::Caller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{InPath, InQuery};
+use crate::extractors::{PathValue, QueryValue};
 
 pub(super) fn routes() -> Vec<Route> {
     const TAG: &str = "artifacts";
@@ -38,7 +38,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     With(state): With<State>,
     Caller(credential): Caller,
-    InQuery(request): InQuery<ArtifactListRequest>,
+    QueryValue(request): QueryValue<ArtifactListRequest>,
 ) -> Result<Json<ArtifactListResponse>, HttpError> {
     ask::<ArtifactList>(&state, &credential, request).await.map(Json)
 }
@@ -46,7 +46,7 @@ async fn list(
 async fn get(
     With(state): With<State>,
     Caller(credential): Caller,
-    InPath(artifact_id): InPath<String>,
+    PathValue(artifact_id): PathValue<String>,
 ) -> Result<Json<ArtifactInfoResponse>, HttpError> {
     let request = ArtifactGetRequest { id: id("artifact_id", &artifact_id)? };
     ask::<ArtifactGet>(&state, &credential, request).await.map(Json)

@@ -14,12 +14,12 @@ use crate::api::{Content, Operation, Route};
 use crate::caller::Caller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::InQuery;
+use crate::extractors::QueryValue;
 
 /// A part of the audit log.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Asked {
+struct Query {
     /// Where to continue: the `next_cursor` of the previous page.
     cursor: Option<String>,
     /// The number of entries; 100 if absent, 1000 at most.
@@ -108,7 +108,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![Route::get(
         "/v1/audit",
         list,
-        Operation::new("audit", "list_audit", about).query::<Asked>().answers(
+        Operation::new("audit", "list_audit", about).query::<Query>().answers(
             200,
             "A page of the audit log.",
             Content::json::<Page>(),
@@ -119,11 +119,11 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     With(state): With<State>,
     Caller(credential): Caller,
-    asked: Result<InQuery<Asked>, HttpError>,
+    asked: Result<QueryValue<Query>, HttpError>,
 ) -> Result<Json<Page>, HttpError> {
     // Scope before arguments, as everywhere.
     let audit = state.broker().audit(&credential)?;
-    let InQuery(asked) = asked?;
+    let QueryValue(asked) = asked?;
     let page = audit.page(asked.cursor.as_deref(), asked.limit).await?;
     let entries = page.lines.into_iter().map(Entry::from).collect();
     Ok(Json(Page { entries, next_cursor: page.next_cursor }))

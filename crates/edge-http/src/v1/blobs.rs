@@ -19,10 +19,10 @@ use ringback_proto::{Error, ErrorKind};
 use super::id;
 use super::range::{Part, is_known, part};
 use crate::api::{Content, Operation, Route};
-use crate::caller::{Caller, MayCall};
+use crate::caller::{Caller, ToolCaller};
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{InPath, next_piece};
+use crate::extractors::{PathValue, next_piece};
 
 /// The path of content. Bodies here may be as large as a blob.
 pub const PATH: &str = "/v1/blobs";
@@ -76,7 +76,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn store(
     With(state): With<State>,
-    MayCall(credential, _): MayCall<CasStore>,
+    ToolCaller(credential, _): ToolCaller<CasStore>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, HttpError> {
@@ -85,8 +85,8 @@ async fn store(
 
 async fn put(
     With(state): With<State>,
-    MayCall(credential, _): MayCall<CasStore>,
-    InPath(hash): InPath<String>,
+    ToolCaller(credential, _): ToolCaller<CasStore>,
+    PathValue(hash): PathValue<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, HttpError> {
@@ -131,7 +131,7 @@ async fn take_all(writer: &mut BlobWriter, mut body: Body) -> Result<(), HttpErr
 async fn get(
     With(state): With<State>,
     Caller(credential): Caller,
-    InPath(hash): InPath<String>,
+    PathValue(hash): PathValue<String>,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     let hash: BlobHash = id("hash", &hash)?;

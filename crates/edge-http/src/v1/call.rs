@@ -22,19 +22,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::prefer::{idempotency_key, preferences, wants_events};
+use super::preferences::{idempotency_key, preferences, wants_events};
 use super::unexpected;
 use crate::api::{Content, Operation};
 use crate::caller::Caller;
 use crate::edge::State;
 use crate::error::{ErrorBody, HttpError};
-use crate::extract::{InPath, InQuery, Whole, check_json, invalid};
+use crate::extractors::{PathValue, QueryValue, RawBody, check_json, invalid};
 use crate::sse;
 
 /// The query parameters.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct Query {
     /// The deadline; the call fails if it has not ended by then.
     #[schemars(with = "Option<u64>", range(min = 1))]
     deadline_ms: Option<NonZeroU64>,
@@ -69,7 +69,7 @@ struct StartedJob {
 
 /// The first event of a stream.
 #[derive(Serialize)]
-struct Started {
+struct StreamStart {
     stream_id: StreamId,
     tool: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ pub(super) fn operation(tag: &'static str) -> Operation {
     const EVENTS: &str = "With `Accept: text/event-stream`: `start`, `chunk`, and finally \
         `result`, `job` or `error`.";
     Operation::new(tag, "call_tool", "Calls a tool with the body as its arguments.")
-        .query::<Asked>()
+        .query::<Query>()
         .header("Prefer", "`respond-async` does not wait; `wait=10` waits 10 s for the result.")
         .header("Idempotency-Key", "The same key from the same token identifies the same call.")
         .optional_body(Content::json::<std::collections::BTreeMap<String, Value>>())
@@ -94,13 +94,13 @@ pub(super) fn operation(tag: &'static str) -> Operation {
 pub(super) async fn call(
     With(state): With<State>,
     Caller(credential): Caller,
-    InPath(name): InPath<String>,
-    asked: Result<InQuery<Asked>, HttpError>,
+    PathValue(name): PathValue<String>,
+    asked: Result<QueryValue<Query>, HttpError>,
     headers: HeaderMap,
-    Whole(body): Whole,
+    RawBody(body): RawBody,
 ) -> Result<Response, HttpError> {
     state.broker().may_call(&credential, Edge::Http, &name)?;
-    let InQuery(asked) = asked?;
+    let QueryValue(asked) = asked?;
     check_json(&headers)?;
     let stream = wants_events(&headers);
     let options = CallOptions { stream, deadline_ms: asked.deadline_ms, ..preferences(&headers)? };
@@ -207,7 +207,7 @@ fn events(
 fn event(reply: ResponseEnvelope) -> Event {
     match reply {
         ResponseEnvelope::StreamStart { stream_id, tool, job_id } => {
-            sse::named("start", &Started { stream_id, tool, job_id })
+            sse::named("start", &StreamStart { stream_id, tool, job_id })
         }
         ResponseEnvelope::StreamChunk { chunk, .. } => sse::named::<StreamChunk>("chunk", &chunk),
         ResponseEnvelope::Success { response }

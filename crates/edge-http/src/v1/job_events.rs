@@ -16,7 +16,7 @@ use super::{ask, id};
 use crate::caller::StreamCaller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::InPath;
+use crate::extractors::PathValue;
 use crate::sse::{named, response};
 
 pub(super) const ABOUT: &str = "First `job`, the job in its current state; then \
@@ -41,7 +41,7 @@ struct Follower {
 pub(super) async fn events(
     With(state): With<State>,
     StreamCaller(credential): StreamCaller,
-    InPath(job_id): InPath<String>,
+    PathValue(job_id): PathValue<String>,
 ) -> Result<Response, HttpError> {
     let job_id = id("job_id", &job_id)?;
     // Subscribe first, then read: an event in between is seen twice rather than never.

@@ -10,10 +10,10 @@ use ringback_proto::tool::tools::{JobCancel, JobList, JobStatus};
 
 use super::{ask, id, job_events};
 use crate::api::{Auth, Content, Operation, Route};
-use crate::caller::{Caller, MayCall};
+use crate::caller::{Caller, ToolCaller};
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{InPath, InQuery};
+use crate::extractors::{PathValue, QueryValue};
 
 pub(super) fn routes() -> Vec<Route> {
     const TAG: &str = "jobs";
@@ -62,7 +62,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     With(state): With<State>,
     Caller(credential): Caller,
-    InQuery(request): InQuery<JobListRequest>,
+    QueryValue(request): QueryValue<JobListRequest>,
 ) -> Result<Json<JobListResponse>, HttpError> {
     ask::<JobList>(&state, &credential, request).await.map(Json)
 }
@@ -70,7 +70,7 @@ async fn list(
 async fn status(
     With(state): With<State>,
     Caller(credential): Caller,
-    InPath(job_id): InPath<String>,
+    PathValue(job_id): PathValue<String>,
 ) -> Result<Json<JobStatusResponse>, HttpError> {
     let request = JobStatusRequest { job_id: id("job_id", &job_id)? };
     ask::<JobStatus>(&state, &credential, request).await.map(Json)
@@ -78,8 +78,8 @@ async fn status(
 
 async fn cancel(
     With(state): With<State>,
-    MayCall(credential, _): MayCall<JobCancel>,
-    InPath(job_id): InPath<String>,
+    ToolCaller(credential, _): ToolCaller<JobCancel>,
+    PathValue(job_id): PathValue<String>,
 ) -> Result<Json<JobCancelledResponse>, HttpError> {
     let request = JobCancelRequest { job_id: id("job_id", &job_id)? };
     ask::<JobCancel>(&state, &credential, request).await.map(Json)

@@ -6,7 +6,7 @@ mod blobs;
 mod call;
 mod job_events;
 mod jobs;
-mod prefer;
+mod preferences;
 mod range;
 mod session_events;
 mod sessions;

@@ -10,7 +10,9 @@ use axum::http::{HeaderMap, Version};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use ringback_broker::{CallerStream, Credential, Holding, LineCall, SessionFollower, ToParty};
+use ringback_broker::{
+    CallerStream, Credential, LineCall, PartyMessage, SessionFollower, StreamMode,
+};
 use ringback_proto::ids::SessionId;
 use ringback_proto::request::{SessionEventInfo, SessionGetRequest, SessionResponse};
 use ringback_proto::tool::tools::SessionGet;
@@ -25,7 +27,7 @@ use crate::client_tools::frames::{PING, Pieces, one_line};
 use crate::client_tools::pings;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{InPath, InQuery};
+use crate::extractors::{PathValue, QueryValue};
 use crate::sse;
 
 const ABOUT: &str = "Events of the session and its children, named by type, with the index as \
@@ -38,7 +40,7 @@ const NO_CALLERS: &str = "no";
 /// The query parameters.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct Query {
     /// Only events after this index; all stored events if absent or -1. `Last-Event-ID` takes
     /// precedence.
     since_index: Option<i64>,
@@ -49,7 +51,7 @@ pub(super) struct Asked {
 
 /// A call that no longer needs an answer.
 #[derive(Serialize)]
-struct Cancelled<'a> {
+struct CancelledCall<'a> {
     r#type: &'static str,
     root_session_id: SessionId,
     request_id: &'a str,
@@ -71,8 +73,8 @@ struct Follower {
 }
 
 /// What comes next.
-enum Next {
-    Post(Option<ToParty<Arc<LineCall>>>),
+enum NextItem {
+    Post(Option<PartyMessage<Arc<LineCall>>>),
     Said(Option<Vec<SessionEventInfo>>),
     Ping,
 }
@@ -80,7 +82,7 @@ enum Next {
 pub(super) fn operation(tag: &'static str) -> Operation {
     Operation::new(tag, "follow_session", "Follows a session until it ends.")
         .auth(Auth::TokenOrTicket)
-        .query::<Asked>()
+        .query::<Query>()
         .header("Last-Event-ID", "The `id` of the last event you received.")
         .answers(200, "The events of the session.", Content::Events(ABOUT))
         .fails([404, 504])
@@ -90,8 +92,8 @@ pub(super) async fn events(
     With(state): With<State>,
     version: Version,
     StreamCaller(credential): StreamCaller,
-    InPath(session_id): InPath<String>,
-    InQuery(asked): InQuery<Asked>,
+    PathValue(session_id): PathValue<String>,
+    QueryValue(asked): QueryValue<Query>,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     if version < Version::HTTP_11 {
@@ -107,7 +109,7 @@ pub(super) async fn events(
         _ if !shown.status.is_live() => None,
         callers => {
             let named = callers.map(|names| names.split(',').map(Arc::from).collect());
-            let (root, holding) = (shown.root_session_id, Holding::Lasting);
+            let (root, holding) = (shown.root_session_id, StreamMode::Lasting);
             Some(state.broker().callers().open(&credential, root, named, holding)?)
         }
     };
@@ -135,19 +137,19 @@ impl Follower {
                 return None;
             }
             match self.next().await {
-                Next::Post(Some(post)) => self.waiting.extend(self.told(&post)),
-                Next::Post(None) => self.calls = None,
-                Next::Said(Some(events)) => {
+                NextItem::Post(Some(post)) => self.waiting.extend(self.told(&post)),
+                NextItem::Post(None) => self.calls = None,
+                NextItem::Said(Some(events)) => {
                     self.waiting.extend(events.iter().filter_map(told_event));
                 }
-                Next::Said(None) => self.end().await,
-                Next::Ping => self.waiting.push_back(vec![PING]),
+                NextItem::Said(None) => self.end().await,
+                NextItem::Ping => self.waiting.push_back(vec![PING]),
             }
         }
     }
 
     /// A call goes before an event: an agent is waiting for it.
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> NextItem {
         let calls = self.calls.as_mut();
         let post = async {
             match calls {
@@ -157,21 +159,21 @@ impl Follower {
         };
         tokio::select! {
             biased;
-            post = post => Next::Post(post),
-            events = self.said.next() => Next::Said(events),
-            _ = self.pings.tick() => Next::Ping,
+            post = post => NextItem::Post(post),
+            events = self.said.next() => NextItem::Said(events),
+            _ = self.pings.tick() => NextItem::Ping,
         }
     }
 
-    fn told(&self, post: &ToParty<Arc<LineCall>>) -> Option<Pieces> {
+    fn told(&self, post: &PartyMessage<Arc<LineCall>>) -> Option<Pieces> {
         match post {
-            ToParty::Call(call) => {
+            PartyMessage::Call(call) => {
                 let request = self.state.broker().caller_request(self.root, call);
                 frame("event: caller_tool_request\n", &request)
             }
-            ToParty::Cancel { call, custom_id, reason } => {
+            PartyMessage::Cancel { call, custom_id, reason } => {
                 let own = call.to_string();
-                let cancelled = Cancelled {
+                let cancelled = CancelledCall {
                     r#type: "caller_tool_cancel",
                     root_session_id: self.root,
                     request_id: custom_id.as_deref().unwrap_or(&own),

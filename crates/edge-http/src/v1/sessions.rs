@@ -11,13 +11,13 @@ use ringback_proto::request::{
 };
 use ringback_proto::tool::tools::{SessionEnd, SessionGet, SessionList, SessionMessage};
 
-use super::prefer::idempotency_key;
+use super::preferences::idempotency_key;
 use super::{ask, ask_once, id, session_events};
 use crate::api::{Content, Operation, Route};
-use crate::caller::{Caller, MayCall};
+use crate::caller::{Caller, ToolCaller};
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{InJson, InPath, InQuery};
+use crate::extractors::{JsonBody, PathValue, QueryValue};
 
 const PATH: &str = "/v1/sessions";
 
@@ -77,16 +77,16 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     With(state): With<State>,
     Caller(credential): Caller,
-    InQuery(request): InQuery<SessionListRequest>,
+    QueryValue(request): QueryValue<SessionListRequest>,
 ) -> Result<Json<SessionListResponse>, HttpError> {
     ask::<SessionList>(&state, &credential, request).await.map(Json)
 }
 
 async fn message(
     With(state): With<State>,
-    MayCall(credential, _): MayCall<SessionMessage>,
+    ToolCaller(credential, _): ToolCaller<SessionMessage>,
     headers: HeaderMap,
-    InJson(request): InJson<SessionMessageRequest>,
+    JsonBody(request): JsonBody<SessionMessageRequest>,
 ) -> Result<Response, HttpError> {
     let key = idempotency_key(&headers)?;
     let told = ask_once::<SessionMessage>(&state, &credential, request, key).await?;
@@ -100,7 +100,7 @@ async fn message(
 async fn get(
     With(state): With<State>,
     Caller(credential): Caller,
-    InPath(session_id): InPath<String>,
+    PathValue(session_id): PathValue<String>,
 ) -> Result<Json<SessionResponse>, HttpError> {
     let request = SessionGetRequest { session_id: id("session_id", &session_id)? };
     ask::<SessionGet>(&state, &credential, request).await.map(Json)
@@ -108,8 +108,8 @@ async fn get(
 
 async fn end(
     With(state): With<State>,
-    MayCall(credential, _): MayCall<SessionEnd>,
-    InPath(session_id): InPath<String>,
+    ToolCaller(credential, _): ToolCaller<SessionEnd>,
+    PathValue(session_id): PathValue<String>,
 ) -> Result<Json<AckResponse>, HttpError> {
     let request = SessionEndRequest { session_id: id("session_id", &session_id)? };
     ask::<SessionEnd>(&state, &credential, request).await.map(Json)

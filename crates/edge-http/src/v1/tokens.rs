@@ -13,10 +13,10 @@ use ringback_proto::tool::tools::{TokenCreate, TokenList, TokenRevoke};
 
 use super::{ask, id};
 use crate::api::{Content, Operation, Route};
-use crate::caller::MayCall;
+use crate::caller::ToolCaller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{InJson, InPath};
+use crate::extractors::{JsonBody, PathValue};
 
 const PATH: &str = "/v1/tokens";
 
@@ -59,15 +59,15 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(
     With(state): With<State>,
-    MayCall(credential, _): MayCall<TokenList>,
+    ToolCaller(credential, _): ToolCaller<TokenList>,
 ) -> Result<Json<TokenListResponse>, HttpError> {
     ask::<TokenList>(&state, &credential, TokenListRequest {}).await.map(Json)
 }
 
 async fn create(
     With(state): With<State>,
-    MayCall(credential, _): MayCall<TokenCreate>,
-    InJson(request): InJson<TokenCreateRequest>,
+    ToolCaller(credential, _): ToolCaller<TokenCreate>,
+    JsonBody(request): JsonBody<TokenCreateRequest>,
 ) -> Result<Response, HttpError> {
     let created = ask::<TokenCreate>(&state, &credential, request).await?;
     let location = format!("{PATH}/{}", created.token_id);
@@ -77,8 +77,8 @@ async fn create(
 
 async fn revoke(
     With(state): With<State>,
-    MayCall(credential, _): MayCall<TokenRevoke>,
-    InPath(token_id): InPath<String>,
+    ToolCaller(credential, _): ToolCaller<TokenRevoke>,
+    PathValue(token_id): PathValue<String>,
 ) -> Result<Json<AckResponse>, HttpError> {
     let request = TokenRevokeRequest { token_id: id("token_id", &token_id)? };
     ask::<TokenRevoke>(&state, &credential, request).await.map(Json)

@@ -11,7 +11,7 @@ use crate::api::{Content, Operation, Route};
 use crate::caller::Caller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{InPath, InQuery};
+use crate::extractors::{PathValue, QueryValue};
 
 pub(super) fn routes() -> Vec<Route> {
     const TAG: &str = "tools";
@@ -38,7 +38,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     With(state): With<State>,
     Caller(credential): Caller,
-    InQuery(request): InQuery<ListToolsRequest>,
+    QueryValue(request): QueryValue<ListToolsRequest>,
 ) -> Result<Json<ToolsListResponse>, HttpError> {
     ask::<ListTools>(&state, &credential, request).await.map(Json)
 }
@@ -46,7 +46,7 @@ async fn list(
 async fn describe(
     With(state): With<State>,
     Caller(credential): Caller,
-    InPath(name): InPath<String>,
+    PathValue(name): PathValue<String>,
 ) -> Result<Json<ToolInfo>, HttpError> {
     let request = ListToolsRequest { cursor: None, prefix: Some(name.clone()) };
     let listed = ask::<ListTools>(&state, &credential, request).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::execute::{Waiting, succeed};
+use crate::execute::{WaitingCall, succeed};
 use crate::register::register;
 use crate::support::{Sse, World, code};
 
@@ -33,7 +33,7 @@ async fn everything_that_happens_to_a_client_tool_is_told() {
 
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
     for (request_id, is_success) in [("good", true), ("bad", false)] {
-        let mut call = Waiting::call(
+        let mut call = WaitingCall::call(
             &world.admin,
             json!({"toolID": "client_c_t", "requestID": request_id, "sessionID": "s",
                 "messageID": "m", "callID": "k", "input": {"secret": "xyz"}}),
@@ -73,7 +73,8 @@ async fn a_subscriber_sees_its_own_and_an_admin_sees_all_but_the_input() {
     let mut others = stranger.stream("/event").await;
     let mut admins = world.admin.stream("/event").await;
     register(&owner, "c", &["t"]).await;
-    let call = Waiting::call(&owner, json!({"toolID": "client_c_t", "input": {"secret": "xyz"}}));
+    let call =
+        WaitingCall::call(&owner, json!({"toolID": "client_c_t", "input": {"secret": "xyz"}}));
     let (_, full) = own.typed("client-tool.request").await;
     assert_eq!(full["properties"]["request"]["input"], json!({"secret": "xyz"}));
     let (frame, seen) = admins.typed("client-tool.request").await;
@@ -107,7 +108,8 @@ async fn one_stream_carries_events_and_the_calls_of_a_client() {
     let world = World::start().await;
     register(&world.admin, "c", &["t"]).await;
     let mut events = world.admin.stream("/event?clientID=c").await;
-    let mut call = Waiting::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
+    let mut call =
+        WaitingCall::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
     let request = events.named("tool-request").await.json();
     assert_eq!(
         (&request["type"], &request["requestID"]),

@@ -10,9 +10,9 @@ use crate::register::{register, tool};
 use crate::support::{Agent, Options, World, code};
 
 /// A call that a caller is waiting for.
-pub(crate) struct Waiting(JoinSet<(u16, Value)>);
+pub(crate) struct WaitingCall(JoinSet<(u16, Value)>);
 
-impl Waiting {
+impl WaitingCall {
     pub(crate) fn call(agent: &Agent, body: Value) -> Self {
         let agent = agent.clone();
         let mut waiting = JoinSet::new();
@@ -110,7 +110,7 @@ async fn a_call_that_fails_says_how() {
     let (status, name) = execute(json!({"toolID": "client_c_nothing", "input": {}})).await;
     assert_eq!((status, name.as_str()), (404, "NOT_FOUND"));
     let body = json!({"toolID": "client_c_t", "input": {}, "timeout": 20_000});
-    let mut call = Waiting::call(&world.admin, body);
+    let mut call = WaitingCall::call(&world.admin, body);
     world.settled(|broker| broker.under_way().lines.2 == 1).await;
     pass(Duration::from_secs(20)).await;
     let (status, answer) = call.answer().await;
@@ -127,7 +127,8 @@ async fn a_call_that_fails_says_how() {
     }
 
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
-    let mut call = Waiting::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
+    let mut call =
+        WaitingCall::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
     assert_eq!(stream.named("tool-request").await.json()["input"], json!({}));
     let (status, name) = execute(json!({"toolID": "client_c_t", "requestID": "r"})).await;
     assert_eq!((status, name.as_str()), (409, "CONFLICT"), "a duplicate id hijacks nothing");
@@ -155,7 +156,7 @@ async fn input_is_checked_before_it_leaves() {
         assert_eq!((status, code(&answer)), (400, "INVALID_REQUEST"), "{answer}");
     }
     let call = json!({"toolID": "client_c_t", "input": {"q": "x"}, "requestID": "good"});
-    let waiting = Waiting::call(&world.admin, call);
+    let waiting = WaitingCall::call(&world.admin, call);
     assert_eq!(stream.named("tool-request").await.json()["requestID"], "good");
     waiting.leave().await;
 }
@@ -170,7 +171,7 @@ async fn a_call_has_the_usual_time_unless_its_tool_says_otherwise() {
     assert_eq!(world.admin.json("POST /client-tools/register", body).await.0, 200);
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
     for (tool, timeout_ms) in [("client_c_usual", 5_000), ("client_c_slow", 20_000)] {
-        let mut call = Waiting::call(&world.admin, json!({"toolID": tool}));
+        let mut call = WaitingCall::call(&world.admin, json!({"toolID": tool}));
         stream.named("tool-request").await;
         pass(Duration::from_millis(timeout_ms)).await;
         let (status, answer) = call.answer().await;
@@ -193,7 +194,7 @@ async fn a_call_outlives_its_time_while_its_client_tells_progress() {
     assert_eq!(world.admin.json("POST /client-tools/register", body).await.0, 200);
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
     let body = json!({"toolID": "client_c_t", "input": {}});
-    let mut call = Waiting::call(&world.admin, body);
+    let mut call = WaitingCall::call(&world.admin, body);
     let request = stream.named("tool-request").await.json();
     for _ in 0..2 * TIMEOUT.as_secs() / PROGRESS_EVERY.as_secs() {
         pass(PROGRESS_EVERY).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::execute::{Waiting, succeed};
+use crate::execute::{WaitingCall, succeed};
 use crate::register::register;
 use crate::support::{Agent, Options, World, code};
 
@@ -62,12 +62,12 @@ async fn a_stream_that_nobody_reads_costs_its_own_calls_alone() {
         .map(|_| {
             let input = json!({"text": large});
             let body = json!({"toolID": "client_stalled_t", "input": input, "timeout": 10_000});
-            Waiting::call(&world.admin, body)
+            WaitingCall::call(&world.admin, body)
         })
         .collect();
     for number in ["1", "2", "3"] {
         let body = json!({"toolID": "client_lively_t", "requestID": number});
-        let mut call = Waiting::call(&world.admin, body);
+        let mut call = WaitingCall::call(&world.admin, body);
         assert_eq!(lively.named("tool-request").await.json()["requestID"], number);
         assert_eq!(succeed(&world.admin, &json!(number), "o").await.0, 200);
         assert_eq!(call.answer().await.0, 200);
@@ -103,7 +103,8 @@ fn a_party_that_vanishes_without_a_fin_is_missed() {
         let world = world.await;
         register(&world.admin, "c", &["t"]).await;
         let mut stream = world.admin.stream("/client-tools/pending/c").await;
-        let call = Waiting::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
+        let call =
+            WaitingCall::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
         stream.named("tool-request").await;
         let under_way = world.broker.under_way();
         assert_eq!((under_way.lines, under_way.n_calls), ((1, 1, 1), 1));
@@ -119,7 +120,8 @@ async fn a_result_that_breaks_off_changes_nothing() {
     let world = World::start().await;
     register(&world.admin, "c", &["t"]).await;
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
-    let mut call = Waiting::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
+    let mut call =
+        WaitingCall::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
     stream.named("tool-request").await;
     let body = r#"{"requestID":"r","status":"success"}"#;
     drop(torn(&world.admin, "POST /client-tools/result", body.len() + 1, body).await);
@@ -138,7 +140,7 @@ async fn calls_end_once_while_streams_come_and_go() {
     let mut calls = Vec::new();
     for number in 0..40 {
         let body = json!({"toolID": "client_c_t", "requestID": number.to_string()});
-        let call = Waiting::call(&world.admin, body);
+        let call = WaitingCall::call(&world.admin, body);
         if number % 4 == 0 {
             drop(world.admin.stream("/client-tools/pending/c").await);
         }

@@ -22,14 +22,14 @@ thread_local! {
 }
 
 /// The system's allocator with a count for each thread: a single-threaded test sees only its own.
-struct Counting;
+struct CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[expect(unsafe_code, reason = "an allocator is unsafe by its nature; this one hands all on")]
 // SAFETY: every request goes unchanged to the system's allocator, and counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
         // SAFETY: as the caller promises.

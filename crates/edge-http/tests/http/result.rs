@@ -5,18 +5,19 @@ use std::time::Duration;
 use ringback_testkit::pass;
 use serde_json::{Value, json};
 
-use crate::execute::{Waiting, succeed};
+use crate::execute::{WaitingCall, succeed};
 use crate::register::register;
 use crate::support::{World, code};
 
 const RESULT: &str = "POST /client-tools/result";
 
 /// A world in which `r` was called and delivered.
-async fn called() -> (World, Waiting, crate::support::Sse) {
+async fn called() -> (World, WaitingCall, crate::support::Sse) {
     let world = World::start().await;
     register(&world.admin, "c", &["t"]).await;
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
-    let waiting = Waiting::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
+    let waiting =
+        WaitingCall::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
     stream.named("tool-request").await;
     (world, waiting, stream)
 }
@@ -104,7 +105,7 @@ async fn a_result_after_the_timeout_is_not_accepted() {
     register(&world.admin, "c", &["t"]).await;
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
     let call = json!({"toolID": "client_c_t", "requestID": "r", "timeout": 20_000});
-    let mut call = Waiting::call(&world.admin, call);
+    let mut call = WaitingCall::call(&world.admin, call);
     stream.named("tool-request").await;
     pass(Duration::from_secs(20)).await;
     assert_eq!(call.answer().await.0, 504);

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::execute::{Waiting, succeed};
+use crate::execute::{WaitingCall, succeed};
 use crate::register::{register, tool};
 use crate::support::{Options, World, code};
 
@@ -54,7 +54,8 @@ async fn http_1_0_cannot_stream() {
 async fn a_call_made_before_the_stream_opens_is_not_lost() {
     let world = World::start().await;
     register(&world.admin, "c", &["t"]).await;
-    let mut call = Waiting::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
+    let mut call =
+        WaitingCall::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
     world.settled(|broker| broker.under_way().lines.2 == 1).await;
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
     assert_eq!(stream.named("tool-request").await.json()["requestID"], "r");
@@ -71,14 +72,15 @@ async fn two_tabs_never_both_run_a_call_and_one_may_close() {
     let mut new = world.admin.stream("/client-tools/pending/c").await;
     for request_id in ["1", "2"] {
         let body = json!({"toolID": "client_c_t", "requestID": request_id});
-        let mut call = Waiting::call(&world.admin, body);
+        let mut call = WaitingCall::call(&world.admin, body);
         assert_eq!(new.named("tool-request").await.json()["requestID"], request_id);
         assert_eq!(succeed(&world.admin, &json!(request_id), "o").await.0, 200);
         assert_eq!(call.answer().await.0, 200);
     }
     drop(new);
     world.settled(|broker| broker.under_way().lines.1 == 1).await;
-    let mut call = Waiting::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "3"}));
+    let mut call =
+        WaitingCall::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "3"}));
     let first = old.named("tool-request").await.json();
     assert_eq!(first["requestID"], "3", "the old tab never saw the calls of the new one");
     assert_eq!(succeed(&world.admin, &json!("3"), "o").await.0, 200);
@@ -92,7 +94,7 @@ async fn when_the_last_stream_closes_tools_go_and_calls_fail_at_once() {
     let world = World::start().await;
     register(&world.admin, "c", &["t"]).await;
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
-    let mut call = Waiting::call(&world.admin, json!({"toolID": "client_c_t"}));
+    let mut call = WaitingCall::call(&world.admin, json!({"toolID": "client_c_t"}));
     stream.named("tool-request").await;
     drop(stream);
     let (status, answer) = call.answer().await;
@@ -110,7 +112,7 @@ async fn with_grace_a_reload_loses_nothing() {
     let body = json!({"clientID": "c", "tools": [tool("t")], "graceMs": 10_000});
     assert_eq!(world.admin.json("POST /client-tools/register", body).await.0, 200);
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
-    let mut call = Waiting::call(&world.admin, json!({"toolID": "client_c_t"}));
+    let mut call = WaitingCall::call(&world.admin, json!({"toolID": "client_c_t"}));
     let first = stream.named("tool-request").await;
     drop(stream);
     world.settled(|broker| broker.under_way().lines.1 == 0).await;
@@ -129,7 +131,7 @@ async fn when_grace_is_over_calls_fail() {
     let body = json!({"clientID": "c", "tools": [tool("t")], "graceMs": 50});
     assert_eq!(world.admin.json("POST /client-tools/register", body).await.0, 200);
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
-    let mut call = Waiting::call(&world.admin, json!({"toolID": "client_c_t"}));
+    let mut call = WaitingCall::call(&world.admin, json!({"toolID": "client_c_t"}));
     stream.named("tool-request").await;
     drop(stream);
     let (status, answer) = call.answer().await;
@@ -143,7 +145,7 @@ async fn a_caller_that_leaves_cancels_its_call() {
     let world = World::start().await;
     register(&world.admin, "c", &["t"]).await;
     let mut stream = world.admin.stream("/client-tools/pending/c").await;
-    let call = Waiting::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
+    let call = WaitingCall::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
     stream.named("tool-request").await;
     call.leave().await;
     let cancel = stream.named("tool-cancel").await.json();

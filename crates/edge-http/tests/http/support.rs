@@ -13,7 +13,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ringback_broker::{Broker, Config};
 use ringback_edge_http::{BLOBS, ClientToolSettings};
-use ringback_service::http::{LargerBodies, Patience};
+use ringback_service::http::{BodyLimit, Timeouts};
 use ringback_testkit::{IDLER, LIMIT, Setup, shell_agent, wait_for, within};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -104,9 +104,9 @@ impl World {
         });
         let setup = setup.listener(|http| {
             http.max_body_bytes = options.body_bytes_max;
-            http.larger_bodies = vec![LargerBodies { path: BLOBS, max_bytes: BLOB_BYTES_MAX }];
+            http.larger_bodies = vec![BodyLimit { path: BLOBS, max_bytes: BLOB_BYTES_MAX }];
             let (body, unread) = (options.body_patience, options.unread_patience);
-            http.patience = Patience { body, unread, ..Patience::default() };
+            http.patience = Timeouts { body, unread, ..Timeouts::default() };
         });
         let kit = setup.start().await;
         let token = kit.admin_token().expose().to_owned();

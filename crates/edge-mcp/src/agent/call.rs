@@ -8,7 +8,7 @@ use ringback_proto::timing::ToolTiming;
 use ringback_proto::{Error, ErrorKind};
 
 use super::catalog::{Route, route};
-use crate::tools::{self, Begun, Facts, Outcome, Wanted};
+use crate::tools::{self, CallState, Facts, NotificationOptions, Outcome};
 
 /// Starts a call.
 pub(crate) fn begin(
@@ -16,10 +16,10 @@ pub(crate) fn begin(
     pass: &SessionPass,
     id: &Id,
     call: &CallTool<'_>,
-    wanted: Wanted,
-) -> Begun {
+    wanted: NotificationOptions,
+) -> CallState {
     let CallTool { name, arguments, .. } = call;
-    let begun = match route(broker, pass, name) {
+    let call_state = match route(broker, pass, name) {
         None => Err(Error::not_found("tool", name)),
         Some(Route::Native(row)) => match pass.key() {
             Some(key) => Ok(tools::call_native(broker, key, row, *arguments, wanted, false)),
@@ -32,7 +32,7 @@ pub(crate) fn begin(
             })
         }
     };
-    begun.unwrap_or_else(|error| Begun::Done(Outcome::error(error, name)))
+    call_state.unwrap_or_else(|error| CallState::Done(Outcome::error(error, name)))
 }
 
 /// Passes a call on to the owner of the tool.
@@ -42,8 +42,8 @@ fn relayed(
     id: &Id,
     to: Route,
     arguments: Any,
-    wanted: Wanted,
-) -> Result<Begun, Error> {
+    wanted: NotificationOptions,
+) -> Result<CallState, Error> {
     let stream = wanted.is_any();
     let options = CallOptions { stream, ..CallOptions::default() };
     let session = pass.session();
@@ -82,7 +82,7 @@ fn relayed(
     };
     let streamed = stream.then_some(wanted);
     let (timing, is_long, interest) = (ToolTiming::AsyncShort, true, None);
-    Ok(tools::begun(answer, Facts { tool, timing, is_long, interest, streamed }))
+    Ok(tools::call_state(answer, Facts { tool, timing, is_long, interest, streamed }))
 }
 
 /// The key ended between the list and the call.

@@ -13,7 +13,7 @@ use ringback_proto::{Error, Result};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use crate::tools::{self, Listed, ListedMeta};
+use crate::tools::{self, ToolListing, ToolMeta};
 
 /// Tools per page.
 const PAGE_MAX: usize = 100;
@@ -32,7 +32,7 @@ pub(super) enum Route {
 /// A caller's tool as listed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Declared<'a> {
+struct DeclaredTool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
@@ -115,15 +115,15 @@ fn show(name: &str, route: &Route) -> Cow<'static, RawValue> {
         Route::Native(row) => Cow::Borrowed(tools::in_session(row)),
         Route::Caller(_, tool) => {
             let (description, input_schema) = (&*tool.info.description, schema(tool));
-            Cow::Owned(raw(&Declared { name, description, input_schema }))
+            Cow::Owned(raw(&DeclaredTool { name, description, input_schema }))
         }
-        Route::OnALine(tool) => Cow::Owned(raw(&Listed {
+        Route::OnALine(tool) => Cow::Owned(raw(&ToolListing {
             name,
             description: Cow::Borrowed(&*tool.info.description),
             input_schema: schema(tool).map(|schema| tools::with_type(&schema)),
             output_schema: None,
             annotations: None,
-            meta: ListedMeta { timing: tool.info.timing, scope: Level::Write },
+            meta: ToolMeta { timing: tool.info.timing, scope: Level::Write },
         })),
     }
 }

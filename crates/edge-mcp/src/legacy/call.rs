@@ -8,12 +8,12 @@ use ringback_mcp_wire::outgoing::Stamp;
 use ringback_mcp_wire::{CallTool, Code, Era, Fault, Id};
 
 use super::log::StreamLog;
-use super::session::{Registered, Session};
+use super::session::{CallRegistration, Session};
 use super::{courier, done, streams};
 use crate::peer::Peer;
-use crate::respond;
+use crate::response;
 use crate::state::State;
-use crate::tools::{self, Asked, Begun, Follow, Step, Wanted};
+use crate::tools::{self, CallRequest, CallState, NotificationOptions, RunningCall, Step};
 
 /// The caller and its MCP session.
 pub(super) struct Caller<'a> {
@@ -26,24 +26,24 @@ pub(super) struct Caller<'a> {
 impl Caller<'_> {
     pub(super) async fn call(&self, id: &Id, call: CallTool<'_>, progress: Option<Id>) -> Response {
         let Self { state, session, peer, headers } = self;
-        let wanted = Wanted { progress, log: Some(session.level()) };
-        let asked = Asked { id, peer, call, wanted, can_follow: true };
+        let wanted = NotificationOptions { progress, log: Some(session.level()) };
+        let asked = CallRequest { id, peer, call, wanted, can_follow: true };
         let mut follow = match tools::begin(&state.broker, asked) {
-            Begun::Done(outcome) => return done(state, peer, headers, id, &outcome),
-            Begun::Later(follow) => *follow,
+            CallState::Done(outcome) => return done(state, peer, headers, id, &outcome),
+            CallState::Later(follow) => *follow,
         };
         let Some(registered) = session.register(id, follow.canceller()) else {
             let fault = Fault::new(Code::InvalidRequest, "a call with this id is already running");
-            return respond::fault(Some(id), &fault, Era::Legacy);
+            return response::fault(Some(id), &fault, Era::Legacy);
         };
-        if !follow.is_long() || !respond::accepts_events(headers) {
+        if !follow.is_long() || !response::accepts_events(headers) {
             let outcome = follow.end().await;
             courier::learn(state, session, follow.interest(), &outcome);
             drop(registered);
             return done(state, peer, headers, id, &outcome);
         }
         let log = session.open_stream();
-        let running = Running {
+        let running = DetachedCall {
             state: Arc::clone(state),
             session: Arc::clone(session),
             log: Arc::clone(&log),
@@ -57,18 +57,18 @@ impl Caller<'_> {
 }
 
 /// A call that continues until its client comes back.
-struct Running {
+struct DetachedCall {
     state: Arc<State>,
     session: Arc<Session>,
     log: Arc<StreamLog>,
     id: Id,
-    registered: Registered,
+    registered: CallRegistration,
 }
 
-impl Running {
+impl DetachedCall {
     /// Ends with the answer, the MCP session, or a client that does not come back; the latter two
     /// drop the call, which cancels it.
-    async fn run(self, follow: Follow) {
+    async fn run(self, follow: RunningCall) {
         tokio::select! {
             biased;
             () = self.session.ended.cancelled() => {}
@@ -79,7 +79,7 @@ impl Running {
         drop(self.registered);
     }
 
-    async fn answered(&self, mut follow: Follow) {
+    async fn answered(&self, mut follow: RunningCall) {
         loop {
             match follow.next().await {
                 Step::Told(told) => self.log.push(told),

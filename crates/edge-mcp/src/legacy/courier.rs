@@ -4,7 +4,7 @@
 //! reader leaves, the agents' calls fail immediately instead of at their deadline. A reader that
 //! takes over from another continues with what is held.
 
-mod asking;
+mod questions;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,17 +16,17 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, SelectAll};
 use futures_util::{Stream, StreamExt as _};
-use ringback_broker::{Broker, Credential, Holding, LineCall, ToParty};
+use ringback_broker::{Broker, Credential, LineCall, PartyMessage, StreamMode};
 use ringback_proto::ids::SessionId;
 use ringback_proto::request::SessionEventInfo;
 use tokio::sync::Notify;
 
-pub(super) use self::asking::on_reply;
+pub(super) use self::questions::on_reply;
 use super::log::StreamLog;
 use super::session::Session;
-use crate::asking::Question;
 use crate::peer::Peer;
-use crate::reach::{self, Hearing};
+use crate::questions::Question;
+use crate::reach::{self, EventReader};
 use crate::state::State;
 use crate::tools::{Interest, Outcome};
 
@@ -53,19 +53,19 @@ struct CourierState {
     heard: HashMap<SessionId, Option<u64>>,
     /// Questions to the client, by request id.
     asked: HashMap<Arc<str>, Question>,
-    open: Option<Open>,
+    open: Option<OpenStream>,
 }
 
 /// What is held while the stream has a reader.
-struct Open {
+struct OpenStream {
     reader: u64,
     /// A call after this number in the log is not reported again.
     known: u64,
-    news: SelectAll<BoxStream<'static, News>>,
+    news: SelectAll<BoxStream<'static, CourierEvent>>,
 }
 
-enum News {
-    Post(SessionId, ToParty<Arc<LineCall>>),
+enum CourierEvent {
+    Post(SessionId, PartyMessage<Arc<LineCall>>),
     Said(SessionId, Box<SessionEventInfo>),
     /// The session is over: no more calls of these tools.
     OfferEnds(Offer),
@@ -75,7 +75,7 @@ enum News {
 
 /// A reader of the stream. Dropping it means that the reader has left.
 #[derive(Debug)]
-pub(super) struct Attending {
+pub(super) struct StreamReader {
     state: Arc<State>,
     session: Arc<Session>,
     reader: u64,
@@ -147,7 +147,7 @@ impl Courier {
             let heard = state.heard.iter();
             news.extend(heard.map(|(id, since)| events(broker, credential, *id, *since)));
         }
-        let before = state.open.replace(Open { reader, known, news });
+        let before = state.open.replace(OpenStream { reader, known, news });
         drop(state);
         drop(before);
     }
@@ -159,7 +159,7 @@ impl Courier {
         drop(left);
     }
 
-    fn poll(&self, reader: u64, context: &mut Context<'_>) -> Poll<News> {
+    fn poll(&self, reader: u64, context: &mut Context<'_>) -> Poll<CourierEvent> {
         let mut state = self.lock();
         let Some(open) = state.open.as_mut().filter(|open| open.reader == reader) else {
             return Poll::Pending;
@@ -192,7 +192,7 @@ impl fmt::Debug for Courier {
     }
 }
 
-impl Attending {
+impl StreamReader {
     pub(super) fn new(state: Arc<State>, session: Arc<Session>, reader: u64, known: u64) -> Self {
         let attending = Self { state, session, reader };
         attending.forget_calls();
@@ -236,19 +236,19 @@ impl Attending {
         }
     }
 
-    fn on_news(&self, news: News) {
+    fn on_news(&self, news: CourierEvent) {
         match news {
-            News::Post(root, post) => self.on_post(root, &post),
-            News::Said(id, event) => self.on_said(id, &event),
-            News::OfferEnds(offer) => self.on_offer_ends(offer),
-            News::HearingEnds(id, was_heard) => self.on_hearing_ends(id, was_heard),
+            CourierEvent::Post(root, post) => self.on_post(root, &post),
+            CourierEvent::Said(id, event) => self.on_said(id, &event),
+            CourierEvent::OfferEnds(offer) => self.on_offer_ends(offer),
+            CourierEvent::HearingEnds(id, was_heard) => self.on_hearing_ends(id, was_heard),
         }
     }
 
-    fn on_post(&self, root: SessionId, post: &ToParty<Arc<LineCall>>) {
+    fn on_post(&self, root: SessionId, post: &PartyMessage<Arc<LineCall>>) {
         let log = self.log();
         match post {
-            ToParty::Call(call) => {
+            PartyMessage::Call(call) => {
                 let id = &call.request_id;
                 if log.has_call(id, self.session.courier.known()) {
                     return;
@@ -259,7 +259,7 @@ impl Attending {
                 log.forget_call(id);
                 log.push_call(reach::post(&self.state.broker, root, post), Arc::clone(id));
             }
-            ToParty::Cancel { call, custom_id, .. } => {
+            PartyMessage::Cancel { call, custom_id, .. } => {
                 log.forget_call(custom_id.as_deref().unwrap_or(&call.to_string()));
                 log.push(reach::post(&self.state.broker, root, post));
             }
@@ -325,7 +325,7 @@ impl Attending {
     }
 }
 
-impl Drop for Attending {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         self.session.courier.leave(self.reader);
     }
@@ -340,17 +340,17 @@ fn calls(
     broker: &Broker,
     credential: &Credential,
     offer: Offer,
-) -> Option<BoxStream<'static, News>> {
+) -> Option<BoxStream<'static, CourierEvent>> {
     let (root, caller_id) = &offer;
     let only = Some(vec![Arc::clone(caller_id)]);
-    let opened = broker.callers().open(credential, *root, only, Holding::Lasting);
+    let opened = broker.callers().open(credential, *root, only, StreamMode::Lasting);
     let held = opened
         .inspect_err(|error| tracing::warn!(session = %root, %error, "cannot pass calls on"))
         .ok()?;
     let root = *root;
     let posts = stream::unfold(held, async |mut held| Some((held.next().await?, held)));
-    let posts = posts.map(move |post| News::Post(root, post));
-    Some(posts.chain(stream::once(ready(News::OfferEnds(offer)))).boxed())
+    let posts = posts.map(move |post| CourierEvent::Post(root, post));
+    Some(posts.chain(stream::once(ready(CourierEvent::OfferEnds(offer)))).boxed())
 }
 
 /// The events of a session after an index.
@@ -359,14 +359,14 @@ fn events(
     credential: &Credential,
     id: SessionId,
     since: Option<u64>,
-) -> BoxStream<'static, News> {
-    let hearing = Hearing::new(broker.clone(), credential.clone(), id, since);
+) -> BoxStream<'static, CourierEvent> {
+    let hearing = EventReader::new(broker.clone(), credential.clone(), id, since);
     // The events, and finally the end of the stream.
     stream::unfold(Some((hearing, false)), move |place| async move {
         let (mut hearing, was_heard) = place?;
         match hearing.next().await {
-            Some(event) => Some((News::Said(id, Box::new(event)), Some((hearing, true)))),
-            None => Some((News::HearingEnds(id, was_heard), None)),
+            Some(event) => Some((CourierEvent::Said(id, Box::new(event)), Some((hearing, true)))),
+            None => Some((CourierEvent::HearingEnds(id, was_heard), None)),
         }
     })
     .boxed()

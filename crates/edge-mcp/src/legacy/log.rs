@@ -11,7 +11,7 @@ use futures_util::{Stream, stream};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::respond;
+use crate::response;
 
 /// A reader further behind than this has missed something: progress, or news that is sent again.
 /// The answer to a request is always the last message of its stream and so never lost.
@@ -31,7 +31,7 @@ pub(super) struct StreamLog {
 
 #[derive(Debug, Default)]
 struct LogState {
-    kept: VecDeque<Kept>,
+    kept: VecDeque<LoggedMessage>,
     /// The number of the newest message.
     last: u64,
     /// The number of the newest message that was read.
@@ -44,7 +44,7 @@ struct LogState {
 
 /// A message.
 #[derive(Debug)]
-struct Kept {
+struct LoggedMessage {
     number: u64,
     text: Arc<str>,
     /// The id of the call, if the message is one: it is kept while someone waits for it.
@@ -171,7 +171,7 @@ impl StreamLog {
     }
 }
 
-impl Kept {
+impl LoggedMessage {
     fn is_call(&self, request_id: &str) -> bool {
         self.call.as_deref() == Some(request_id)
     }
@@ -186,7 +186,7 @@ impl LogState {
 
     fn push(&mut self, message: String, call: Option<Arc<str>>) {
         self.last += 1;
-        self.kept.push_back(Kept { number: self.last, text: message.into(), call });
+        self.kept.push_back(LoggedMessage { number: self.last, text: message.into(), call });
         while self.keeps_too_much()
             && let Some(oldest) = self.kept.iter().position(|kept| kept.call.is_none())
         {
@@ -206,7 +206,7 @@ impl LogState {
 impl Reader {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         if std::mem::take(&mut self.primes) {
-            return Some((respond::event(Some(&self.event_id()), ""), self));
+            return Some((response::event(Some(&self.event_id()), ""), self));
         }
         let log = Arc::clone(&self.log);
         loop {
@@ -223,7 +223,7 @@ impl Reader {
             };
             if let Some((number, message)) = next {
                 self.at = number;
-                return Some((respond::event(Some(&self.event_id()), &message), self));
+                return Some((response::event(Some(&self.event_id()), &message), self));
             }
             if is_over {
                 return None;

@@ -39,7 +39,7 @@ pub(crate) struct Session {
 
 /// What is known of a client when it opens an MCP session.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Opened {
+pub(super) struct ClientProfile {
     /// The fingerprint of its tool list.
     pub(super) tools: u64,
     /// Whether it supports forms.
@@ -60,13 +60,13 @@ struct SessionState {
 
 /// A running call of an MCP session; dropping it unregisters the call.
 #[derive(Debug)]
-pub(super) struct Registered {
+pub(super) struct CallRegistration {
     session: Arc<Session>,
     id: Id,
 }
 
 impl Session {
-    pub(super) fn new(id: String, peer: Peer, version: Version, opened: Opened) -> Self {
+    pub(super) fn new(id: String, peer: Peer, version: Version, opened: ClientProfile) -> Self {
         let state = SessionState {
             seen: Instant::now(),
             is_initialized: false,
@@ -139,13 +139,17 @@ impl Session {
     }
 
     /// Registers a running call; `None` if its id is in use, or there are too many.
-    pub(super) fn register(self: &Arc<Self>, id: &Id, canceller: Canceller) -> Option<Registered> {
+    pub(super) fn register(
+        self: &Arc<Self>,
+        id: &Id,
+        canceller: Canceller,
+    ) -> Option<CallRegistration> {
         let mut state = self.lock();
         if state.calls.len() >= CALLS_MAX || state.calls.contains_key(id) {
             return None;
         }
         state.calls.insert(id.clone(), canceller);
-        Some(Registered { session: Arc::clone(self), id: id.clone() })
+        Some(CallRegistration { session: Arc::clone(self), id: id.clone() })
     }
 
     /// Cancels a call: the client does not want an answer any more.
@@ -192,7 +196,7 @@ fn forget_oldest(streams: &mut VecDeque<Arc<StreamLog>>) {
     }
 }
 
-impl Drop for Registered {
+impl Drop for CallRegistration {
     fn drop(&mut self) {
         let mut state = self.session.lock();
         state.calls.remove(&self.id);

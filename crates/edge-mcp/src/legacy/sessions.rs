@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringback_mcp_wire::Version;
-use ringback_mcp_wire::outgoing::{self, Told};
+use ringback_mcp_wire::outgoing::{self, ServerNotification};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::session::{Opened, Session};
+use super::session::{ClientProfile, Session};
 use crate::config::SessionLimits;
 use crate::peer::{Owner, Peer};
 use crate::state::State;
@@ -38,7 +38,7 @@ impl Sessions {
         &self,
         peer: Peer,
         version: Version,
-        opened: Opened,
+        opened: ClientProfile,
     ) -> Option<Arc<Session>> {
         let owner = peer.owner();
         let mut by_id = self.lock();
@@ -98,7 +98,8 @@ impl Sessions {
     /// Notifies the MCP sessions whose tool list has changed. A client that has not read the last
     /// notification gets it once.
     pub(crate) fn tell_of_change(&self, state: &State) {
-        let told = outgoing::notification(&Told::ToolsListChanged { subscription: None });
+        let told =
+            outgoing::notification(&ServerNotification::ToolsListChanged { subscription: None });
         let sessions: Vec<_> = self.lock().values().cloned().collect();
         let mut by_owner = HashMap::new();
         for session in sessions {

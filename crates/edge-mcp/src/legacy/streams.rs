@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use ringback_mcp_wire::{Code, Era, Fault, Version};
 
-use super::courier::Attending;
+use super::courier::StreamReader;
 use super::log::{StreamLog, parse_event_id};
 use super::{find, session::Session};
 use crate::peer::Peer;
 use crate::post::PROTOCOL_VERSION;
 use crate::state::State;
-use crate::{caller, modern, respond};
+use crate::{caller, modern, response};
 
 /// `GET /mcp`: the messages to the MCP session, from now on or after the last event read.
 pub(crate) async fn get_stream(With(state): With<Arc<State>>, headers: HeaderMap) -> Response {
@@ -30,9 +30,9 @@ pub(crate) fn get(state: Arc<State>, peer: Peer, headers: &HeaderMap) -> Respons
         Ok(session) => session,
         Err(response) => return *response,
     };
-    if !respond::accepts_events(headers) {
+    if !response::accepts_events(headers) {
         let fault = Fault::new(Code::InvalidRequest, "send `Accept: text/event-stream`");
-        return respond::refusal(StatusCode::NOT_ACCEPTABLE, None, &fault);
+        return response::refusal(StatusCode::NOT_ACCEPTABLE, None, &fault);
     }
     let (log, after) = match headers.get("last-event-id") {
         None => (Arc::clone(&session.standalone), None),
@@ -42,7 +42,7 @@ pub(crate) fn get(state: Arc<State>, peer: Peer, headers: &HeaderMap) -> Respons
             let Some((log, (_, message))) = log.zip(place) else {
                 let fault =
                     Fault::new(Code::InvalidRequest, "no stream can resume from that event");
-                return respond::refusal(StatusCode::BAD_REQUEST, None, &fault);
+                return response::refusal(StatusCode::BAD_REQUEST, None, &fault);
             };
             (log, Some(message))
         }
@@ -65,7 +65,7 @@ pub(super) fn follow(
     let news = waits_for_news.then(|| {
         // A reader that names its last event gets the rest; any other starts from scratch.
         let known = if after.is_some() { 0 } else { read_before };
-        Attending::new(Arc::clone(&state), Arc::clone(session), reader, known)
+        StreamReader::new(Arc::clone(&state), Arc::clone(session), reader, known)
     });
     let until = async move {
         tokio::select! {
@@ -75,8 +75,8 @@ pub(super) fn follow(
         }
     };
     match news {
-        Some(news) => respond::events(news.along(events).take_until(Box::pin(until))),
-        None => respond::events(events.take_until(Box::pin(until))),
+        Some(news) => response::events(news.along(events).take_until(Box::pin(until))),
+        None => response::events(events.take_until(Box::pin(until))),
     }
 }
 

@@ -8,9 +8,9 @@ use ringback_proto::timing::ToolTiming;
 use ringback_proto::tool::ToolRow;
 use ringback_proto::{Error, ToolRequest};
 
-use super::follow::{Facts, Follow, Wanted};
 use super::interest::Interest;
 use super::outcome::Outcome;
+use super::running_call::{Facts, NotificationOptions, RunningCall};
 use super::{arguments, list};
 use crate::agent;
 use crate::peer::Peer;
@@ -20,27 +20,27 @@ const TOOL_NAME_BYTES_MAX: usize = 256;
 
 /// A requested call.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct CallRequest<'a> {
     pub(crate) id: &'a Id,
     pub(crate) peer: &'a Peer,
     pub(crate) call: CallTool<'a>,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: NotificationOptions,
     /// Whether the client can receive events of a session on this request.
     pub(crate) can_follow: bool,
 }
 
 /// An ended or running call.
 #[derive(Debug)]
-pub(crate) enum Begun {
+pub(crate) enum CallState {
     /// It has ended.
     Done(Outcome),
     /// It is running.
-    Later(Box<Follow>),
+    Later(Box<RunningCall>),
 }
 
 /// Starts a call.
-pub(crate) fn begin(broker: &Broker, asked: Asked<'_>) -> Begun {
-    let Asked { id, peer, call, wanted, can_follow } = asked;
+pub(crate) fn begin(broker: &Broker, call_request: CallRequest<'_>) -> CallState {
+    let CallRequest { id, peer, call, wanted, can_follow } = call_request;
     let credential = match peer {
         Peer::Caller(credential) => credential,
         Peer::Agent(pass) => return agent::begin(broker, pass, id, &call, wanted),
@@ -51,7 +51,7 @@ pub(crate) fn begin(broker: &Broker, asked: Asked<'_>) -> Begun {
     match named(broker, credential, &call) {
         // The owner of the line takes as long as it needs; the broker knows the deadline.
         Ok(call) => start(broker, credential, call, ToolTiming::AsyncShort, true, wanted),
-        Err(error) => Begun::Done(Outcome::error(error, &call.name)),
+        Err(error) => CallState::Done(Outcome::error(error, &call.name)),
     }
 }
 
@@ -61,16 +61,16 @@ pub(crate) fn native(
     credential: &Credential,
     row: &'static ToolRow,
     arguments: Option<&RawValue>,
-    wanted: Wanted,
+    wanted: NotificationOptions,
     can_follow: bool,
-) -> Begun {
+) -> CallState {
     let may = broker.may_call(credential, Edge::Mcp, row.name);
     let request = match may.and_then(|()| arguments::request(row, arguments)) {
         Ok(request) => ToolCall::Native(request),
-        Err(error) => return Begun::Done(Outcome::error(error, row.name)),
+        Err(error) => return CallState::Done(Outcome::error(error, row.name)),
     };
     if !can_follow && Interest::of(&request).is_some_and(|interest| interest.follows()) {
-        return Begun::Done(Outcome::error(cannot_follow(), row.name));
+        return CallState::Done(Outcome::error(cannot_follow(), row.name));
     }
     // Whether its answer is worth an open stream.
     let is_long = row.makes_job && !row.timing.edge_wait().is_zero();
@@ -96,8 +96,8 @@ fn start(
     call: ToolCall,
     timing: ToolTiming,
     is_long: bool,
-    wanted: Wanted,
-) -> Begun {
+    wanted: NotificationOptions,
+) -> CallState {
     let tool = call.name().to_owned();
     let interest = Interest::of(&call);
     let stream = is_long && wanted.is_any();
@@ -106,15 +106,15 @@ fn start(
     // Every client's JSON-RPC ids start at 0 or 1, so they do not identify a call.
     let answer = broker.call(Call { credential, edge: Edge::Mcp, envelope, request_id: None });
     let streamed = stream.then_some(wanted);
-    begun(answer, Facts { tool, timing, is_long, interest, streamed })
+    call_state(answer, Facts { tool, timing, is_long, interest, streamed })
 }
 
 /// A started call.
-pub(crate) fn begun(answer: Answer, facts: Facts) -> Begun {
+pub(crate) fn call_state(answer: Answer, facts: Facts) -> CallState {
     match answer {
-        Answer::Now(reply) => Begun::Done(Outcome::of(reply, &facts.tool)),
+        Answer::Now(reply) => CallState::Done(Outcome::of(reply, &facts.tool)),
         Answer::Later(replies, control) => {
-            Begun::Later(Box::new(Follow::new(replies, control, facts)))
+            CallState::Later(Box::new(RunningCall::new(replies, control, facts)))
         }
     }
 }

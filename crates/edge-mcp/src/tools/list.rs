@@ -11,7 +11,7 @@ use ringback_proto::tool::find;
 use ringback_proto::{Error, ResponseEnvelope, ToolResponse};
 use serde_json::value::to_raw_value;
 
-use super::native::{Listed, ListedMeta, native};
+use super::native::{ToolListing, ToolMeta, native};
 use crate::agent;
 use crate::changes::on_lines;
 use crate::peer::Peer;
@@ -20,7 +20,7 @@ use crate::peer::Peer;
 pub(crate) const TTL_MS: u64 = 5_000;
 
 /// A tool ready to be listed.
-enum Shown {
+enum ListedTool {
     Native(&'static RawValue),
     OnALine(Box<RawValue>),
 }
@@ -52,7 +52,7 @@ fn callers_page(
     let on_lines =
         if tools.iter().all(is_native) { Vec::new() } else { on_lines(broker, credential) };
     let shown: Vec<_> = tools.iter().map(|tool| show(tool, &on_lines)).collect();
-    let tools = shown.iter().map(Shown::raw).collect();
+    let tools = shown.iter().map(ListedTool::raw).collect();
     let cache = Cache { ttl_ms: TTL_MS, scope: CacheScope::Private };
     Ok(outgoing::answer(id, &ToolsPage { tools, next_cursor, cache }, stamp))
 }
@@ -93,9 +93,9 @@ fn listed(
     }
 }
 
-fn show(tool: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> Shown {
+fn show(tool: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> ListedTool {
     if let Some(row) = find(&tool.name) {
-        return Shown::Native(&native(row).listed);
+        return ListedTool::Native(&native(row).listed);
     }
     // The schema exactly as its owner declared it; absent if the tool disappeared just now.
     let offered = on_lines.iter().find(|offered| *offered.full_name == *tool.name);
@@ -106,15 +106,15 @@ fn show(tool: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> Shown {
     let schema = schema.unwrap_or_else(|| {
         to_raw_value(&tool.input_schema).expect("a schema can be written as JSON")
     });
-    let listed = Listed {
+    let listed = ToolListing {
         name: &names::offered(&tool.name),
         description: tool.description.as_str().into(),
         input_schema: &*schema,
         output_schema: None,
         annotations: None,
-        meta: ListedMeta { timing: tool.timing, scope: tool.scope },
+        meta: ToolMeta { timing: tool.timing, scope: tool.scope },
     };
-    Shown::OnALine(to_raw_value(&listed).expect("a schema can be written as JSON"))
+    ListedTool::OnALine(to_raw_value(&listed).expect("a schema can be written as JSON"))
 }
 
 /// A schema on one line with type `object`, as clients require.
@@ -131,7 +131,7 @@ pub(crate) fn with_type(schema: &RawValue) -> Box<RawValue> {
     }
 }
 
-impl Shown {
+impl ListedTool {
     fn raw(&self) -> &RawValue {
         match self {
             Self::Native(raw) => raw,

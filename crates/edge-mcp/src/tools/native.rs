@@ -26,7 +26,7 @@ pub(super) struct NativeTool {
 /// One tool in `tools/list`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Listed<'a, Schema> {
+pub(crate) struct ToolListing<'a, Schema> {
     pub(crate) name: &'a str,
     pub(crate) description: Cow<'a, str>,
     pub(crate) input_schema: Schema,
@@ -35,7 +35,7 @@ pub(crate) struct Listed<'a, Schema> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) annotations: Option<Annotations>,
     #[serde(rename = "_meta")]
-    pub(crate) meta: ListedMeta,
+    pub(crate) meta: ToolMeta,
 }
 
 /// Hints about a tool that a client may show its user.
@@ -51,7 +51,7 @@ pub(crate) struct Annotations {
 
 /// Metadata for our own clients.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct ListedMeta {
+pub(crate) struct ToolMeta {
     #[serde(rename = "ringback/timing")]
     pub(crate) timing: ToolTiming,
     #[serde(rename = "ringback/scope")]
@@ -87,13 +87,13 @@ fn prepare(row: &ToolRow) -> NativeTool {
 }
 
 fn listed(row: &ToolRow, name: &str) -> Box<RawValue> {
-    let listed = Listed {
+    let listed = ToolListing {
         name,
         description: row.described(),
         input_schema: without_widths((row.request_schema)().to_value()),
         output_schema: Some(output_schema(row)),
         annotations: Some(annotations(row)),
-        meta: ListedMeta { timing: row.timing, scope: row.level },
+        meta: ToolMeta { timing: row.timing, scope: row.level },
     };
     to_raw_value(&listed).expect("a row can be written as JSON")
 }

@@ -1,7 +1,7 @@
 //! The outcome of a call, and the one place that turns errors into MCP.
 
 use ringback_mcp_wire::outgoing::{self, CallResult, Stamp};
-use ringback_mcp_wire::relay::{ERROR_META, Relayed, Shown};
+use ringback_mcp_wire::relay::{ERROR_META, RelayedResult, RelayedValue};
 use ringback_mcp_wire::{Code, Fault, Id, RawValue, on_one_line};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::error::ToolError;
@@ -19,7 +19,7 @@ pub(crate) enum Outcome {
     /// The answer of a tool on a line, unchanged.
     Passed(Any),
     /// The call continues as a job.
-    Job(Started),
+    Job(StartedJob),
     /// The tool failed, or did not run; the model may read why.
     Failed(Box<Error>),
     /// The request itself is invalid.
@@ -34,7 +34,7 @@ pub(crate) enum Outcome {
 
 /// A started job.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Started {
+pub(crate) struct StartedJob {
     pub(crate) job_id: JobId,
     pub(crate) status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub(crate) struct Started {
     pub(crate) expected_timing: Option<ToolTiming>,
 }
 
-impl Started {
+impl StartedJob {
     pub(super) fn new(job_id: JobId, tool: String, timing: ToolTiming) -> Self {
         Self { job_id, status: "started", tool: Some(tool), expected_timing: Some(timing) }
     }
@@ -63,10 +63,10 @@ impl Outcome {
                 Self::Native(Box::new(response))
             }
             ResponseEnvelope::JobStarted { job_id, tool, expected_timing } => {
-                Self::Job(Started::new(job_id, tool, expected_timing))
+                Self::Job(StartedJob::new(job_id, tool, expected_timing))
             }
             ResponseEnvelope::Ack { job_id: Some(job_id), .. } => {
-                Self::Job(Started::new(job_id, tool.to_owned(), ToolTiming::FireAndForget))
+                Self::Job(StartedJob::new(job_id, tool.to_owned(), ToolTiming::FireAndForget))
             }
             ResponseEnvelope::Error(error) => Self::error(error.into(), tool),
             ResponseEnvelope::Ack { job_id: None, .. }
@@ -144,9 +144,9 @@ fn encode_passed(id: &Id, passed: &Any, stamp: Stamp<'_>) -> String {
         return outgoing::error(Some(id), &fault);
     };
     // Lines and events end at a line break, so they must not contain one.
-    match Shown::of(&on_one_line(raw)) {
-        Shown::Result(result) => outgoing::result(id, &Relayed { result, stamp }),
-        Shown::Value { text, structured } => {
+    match RelayedValue::of(&on_one_line(raw)) {
+        RelayedValue::Result(result) => outgoing::result(id, &RelayedResult { result, stamp }),
+        RelayedValue::Value { text, structured } => {
             let structured = Some(structured);
             let result = CallResult { text: &text, structured, is_error: false, meta: None };
             outgoing::answer(id, &result, stamp)

@@ -12,7 +12,7 @@ use ringback_testkit::within;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::support::{Answered, Client, World};
+use crate::support::{Client, OpenAnswer, World};
 
 /// A running call of an agent.
 pub(crate) struct AgentCall(JoinSet<Option<ResponseEnvelope>>);
@@ -103,7 +103,7 @@ pub(crate) fn error_code(answer: &Value) -> &str {
 }
 
 /// The stream of an MCP session.
-pub(crate) async fn news(client: &Client, last_event: Option<&str>) -> Answered {
+pub(crate) async fn news(client: &Client, last_event: Option<&str>) -> OpenAnswer {
     let header = last_event.map(|id| format!("last-event-id: {id}"));
     let headers: Vec<_> = header.iter().map(String::as_str).collect();
     let stream = client.send("GET /mcp", &headers, "").await;
@@ -112,7 +112,7 @@ pub(crate) async fn news(client: &Client, last_event: Option<&str>) -> Answered 
 }
 
 /// The next notification by this logger: its id, the text of its event, and its data.
-pub(crate) async fn next_by(stream: &mut Answered, logger: &str) -> (String, String, Value) {
+pub(crate) async fn next_by(stream: &mut OpenAnswer, logger: &str) -> (String, String, Value) {
     loop {
         let (id, text) = stream.event().await.expect("the stream goes on");
         if text.is_empty() {
@@ -129,7 +129,7 @@ pub(crate) async fn next_by(stream: &mut Answered, logger: &str) -> (String, Str
 }
 
 /// The next call on a stream.
-pub(crate) async fn next_call(stream: &mut Answered) -> (String, String, Value) {
+pub(crate) async fn next_call(stream: &mut OpenAnswer) -> (String, String, Value) {
     let next = next_by(stream, "oubliette.caller_tool").await;
     assert_eq!(next.2["type"], "caller_tool_request", "{}", next.1);
     next

@@ -8,12 +8,12 @@ use crate::agents::{
     agent_calls, agent_is_refused, error_code, legacy, next_by, next_call, project, respond,
     structured,
 };
-use crate::support::{Answered, Client, World};
+use crate::support::{Client, OpenAnswer, World};
 
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const INPUT: &str = r#"{"zeta":9007199254740993,"alpha":null,"huge":12345678901234567890}"#;
 
-async fn follow(client: &Client, tool: &str, arguments: Value) -> Answered {
+async fn follow(client: &Client, tool: &str, arguments: Value) -> OpenAnswer {
     let params = json!({"name": tool, "arguments": arguments, "_meta": {LOG_LEVEL: "info"}});
     let answered = client.modern(json!(7), "tools/call", params).await;
     assert!(answered.is_stream(), "{}", answered.status);
@@ -28,7 +28,7 @@ fn first_message(project: &Value) -> Value {
 }
 
 /// The session that a stream is about.
-async fn session_of(stream: &mut Answered) -> Value {
+async fn session_of(stream: &mut OpenAnswer) -> Value {
     next_by(stream, "oubliette.session").await.2["session_id"].clone()
 }
 

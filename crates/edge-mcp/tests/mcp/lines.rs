@@ -1,13 +1,13 @@
 //! Tools on lines, as MCP lists and calls them: payloads pass unchanged.
 
 use bytes::Bytes;
-use ringback_broker::{Credential, LineName, LineOffer, LineStream, ToParty, ToolOffer};
+use ringback_broker::{Credential, LineName, LineOffer, LineStream, PartyMessage, ToolOffer};
 use ringback_proto::Error;
 use ringback_proto::any::{Any, Format};
 use ringback_testkit::within;
 use serde_json::{Value, json};
 
-use crate::support::{Answered, Client, World, modern};
+use crate::support::{Client, OpenAnswer, World, modern};
 
 const SCHEMA: &str = r#"{"properties":{"zeta":{"type":"integer","maximum":12345678901234567890},"alpha":{"x-own":1e2}},"type":"object","x-unknown":null}"#;
 const ARGUMENTS: &str = r#"{"zeta":12345678901234567,"alpha":null,"other":{"b":1e2,"a":[1,-0.0]},"huge":12345678901234567890123}"#;
@@ -41,7 +41,7 @@ impl<'a> Party<'a> {
     /// Waits for the next call and answers it; returns the call's input.
     async fn answer(&mut self, outcome: Result<&str, Error>) -> Bytes {
         match within("a call", self.stream.next()).await {
-            Some(ToParty::Call(call)) => {
+            Some(PartyMessage::Call(call)) => {
                 let outcome = outcome.map(any);
                 let (broker, who) = (&self.world.broker, Credential::local());
                 broker.lines().answer(&who, &call.request_id, outcome).unwrap();
@@ -53,7 +53,7 @@ impl<'a> Party<'a> {
 }
 
 /// A call in either era, by its text.
-async fn call(client: &Client, is_modern: bool, tool: &str, progress: Option<u64>) -> Answered {
+async fn call(client: &Client, is_modern: bool, tool: &str, progress: Option<u64>) -> OpenAnswer {
     let meta = progress.map_or_else(|| json!({}), |token| json!({"progressToken": token}));
     let (headers, mut body) = modern(&json!(1), "tools/call", json!({"name": tool, "_meta": meta}));
     let mut headers: Vec<_> = headers.iter().map(String::as_str).collect();
@@ -67,7 +67,7 @@ async fn call(client: &Client, is_modern: bool, tool: &str, progress: Option<u64
 }
 
 /// The text of the result in an answer.
-async fn result_text(answered: Answered) -> String {
+async fn result_text(answered: OpenAnswer) -> String {
     let mut answered = answered;
     let text = loop {
         let (_, data) = answered.event().await.unwrap();
@@ -147,7 +147,9 @@ async fn a_line_s_failure_is_a_tool_error_and_its_progress_is_progress() {
     for is_modern in [false, true] {
         let asked = call(&client, is_modern, "client_tab_echo", Some(1));
         let played = async {
-            let Some(ToParty::Call(call)) = party.stream.next().await else { panic!("no call") };
+            let Some(PartyMessage::Call(call)) = party.stream.next().await else {
+                panic!("no call")
+            };
             let (broker, who) = (&world.broker, Credential::local());
             let half = broker.lines().progress(&who, &call.request_id, 50.0, "half".to_owned());
             half.await.unwrap();
@@ -173,7 +175,7 @@ async fn a_cancel_reaches_the_party() {
     client.initialize("2025-11-25").await;
     for (is_modern, progress) in [(true, None), (true, Some(1)), (false, Some(1))] {
         let answered = call(&client.clone(), is_modern, "client_tab_echo", progress).await;
-        let Some(ToParty::Call(_)) = party.stream.next().await else { panic!("no call") };
+        let Some(PartyMessage::Call(_)) = party.stream.next().await else { panic!("no call") };
         if is_modern {
             drop(answered);
         } else {
@@ -184,7 +186,7 @@ async fn a_cancel_reaches_the_party() {
             drop(answered);
         }
         let next = within("a cancel", party.stream.next()).await;
-        assert!(matches!(next, Some(ToParty::Cancel { .. })), "{next:?}");
+        assert!(matches!(next, Some(PartyMessage::Cancel { .. })), "{next:?}");
     }
 }
 

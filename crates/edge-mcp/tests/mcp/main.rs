@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 mod agents;
-mod asking;
 mod callers;
 mod calls;
 mod followers;
@@ -10,6 +9,7 @@ mod handshake;
 mod identity;
 mod lines;
 mod modern;
-mod resumed;
+mod questions;
+mod resumption;
 mod streams;
 mod support;

@@ -103,7 +103,7 @@ async fn every_result_is_stamped_and_a_fault_of_the_tool_is_a_result() {
 
 /// REQ: issue "list changes (coalesced, bounded per subscriber) in both eras".
 #[tokio::test]
-async fn changes_of_the_list_reach_whoever_asked_for_them_once() {
+async fn changes_of_the_list_reach_each_subscriber_once() {
     let world = World::start().await;
     let mut client = world.client();
     client.initialize("2025-11-25").await;

@@ -113,7 +113,7 @@ pub(crate) struct Client {
 }
 
 /// An answer whose body is not read yet.
-pub(crate) struct Answered {
+pub(crate) struct OpenAnswer {
     pub(crate) status: StatusCode,
     response: Response<Incoming>,
     text: String,
@@ -121,7 +121,7 @@ pub(crate) struct Answered {
 
 impl Client {
     /// Sends a request; each of `headers` is `name: value` and replaces what would be sent.
-    pub(crate) async fn send(&self, line: &str, headers: &[&str], body: &str) -> Answered {
+    pub(crate) async fn send(&self, line: &str, headers: &[&str], body: &str) -> OpenAnswer {
         let (method, path) = line.split_once(' ').unwrap();
         let mut fields = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
@@ -147,10 +147,10 @@ impl Client {
         }
         let request = request.body(Full::from(body.to_owned())).unwrap();
         let response = within("an answer", self.http.request(request)).await.unwrap();
-        Answered { status: response.status(), response, text: String::new() }
+        OpenAnswer { status: response.status(), response, text: String::new() }
     }
 
-    pub(crate) async fn post(&self, message: &Value) -> Answered {
+    pub(crate) async fn post(&self, message: &Value) -> OpenAnswer {
         self.send("POST /mcp", &[], &message.to_string()).await
     }
 
@@ -178,7 +178,7 @@ impl Client {
     }
 
     /// A request in the MCP session.
-    pub(crate) async fn ask(&self, id: u64, method: &str, params: Value) -> Answered {
+    pub(crate) async fn ask(&self, id: u64, method: &str, params: Value) -> OpenAnswer {
         self.post(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
     }
 
@@ -189,7 +189,7 @@ impl Client {
     }
 
     /// A modern request, with the headers it needs.
-    pub(crate) async fn modern(&self, id: Value, method: &str, params: Value) -> Answered {
+    pub(crate) async fn modern(&self, id: Value, method: &str, params: Value) -> OpenAnswer {
         let (headers, body) = modern(&id, method, params);
         let headers: Vec<_> = headers.iter().map(String::as_str).collect();
         self.send("POST /mcp", &headers, &body.to_string()).await
@@ -211,7 +211,7 @@ pub(crate) fn modern(id: &Value, method: &str, mut params: Value) -> (Vec<String
     (headers, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 
-impl Answered {
+impl OpenAnswer {
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         self.response.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
     }

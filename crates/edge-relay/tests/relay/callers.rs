@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_broker::{CancelReason, Credential, ToParty};
+use ringback_broker::{CancelReason, Credential, PartyMessage};
 use ringback_testkit::pass;
 use serde_json::{Value, json};
 
@@ -194,7 +194,7 @@ async fn a_call_ends_at_its_deadline_and_a_late_answer_is_refused() {
     assert_eq!(refused(&peer.answer(1).await), "-32000 timeout may_have_run");
     let late = world.answer(&caller, &call, "1").await.unwrap_err();
     assert_eq!(late.code, "not_found");
-    assert!(matches!(caller.next().await, ToParty::Cancel { .. }));
+    assert!(matches!(caller.next().await, PartyMessage::Cancel { .. }));
     world.stop().await;
 }
 
@@ -237,7 +237,7 @@ async fn a_cancelled_call_is_cancelled_at_its_caller_and_answered_once() {
         peer.send(&format!(r#"{{"method":"cancel","params":{{"id":{id}}}}}"#)).await;
         let answer = serde_json::from_str(&peer.answer_line(id).await).unwrap();
         assert_eq!(refused(&answer), "-32000 cancelled may_have_run");
-        assert!(matches!(caller.next().await, ToParty::Cancel { .. }));
+        assert!(matches!(caller.next().await, PartyMessage::Cancel { .. }));
         assert!(world.answer(&caller, &call, "1").await.is_err(), "no one waits any more");
     }
     world.works_for(&mut caller, &mut peer).await;
@@ -255,7 +255,7 @@ async fn a_peer_that_leaves_cancels_its_calls() {
     peer.ask(1, "caller_tool", json!({ "tool": "x" })).await;
     caller.next_call().await;
     drop(peer);
-    let ToParty::Cancel { reason, .. } = caller.next().await else { panic!("no cancel") };
+    let PartyMessage::Cancel { reason, .. } = caller.next().await else { panic!("no cancel") };
     assert_eq!(reason, CancelReason::Cancelled);
     assert_eq!(world.broker.under_way().n_calls, 0);
     world.stop().await;

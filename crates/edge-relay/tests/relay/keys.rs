@@ -1,6 +1,6 @@
 //! The daemon's own tools, with a key.
 
-use ringback_broker::{Credential, LineName, LineOffer, ToParty, ToolOffer};
+use ringback_broker::{Credential, LineName, LineOffer, PartyMessage, ToolOffer};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::SessionId;
 use ringback_testkit::{wait_for, within};
@@ -248,7 +248,7 @@ async fn a_client_tool_is_listed_called_with_the_session_s_ids_and_its_change_an
         params.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
         peer.ask(3, "oubliette_call_tool", params).await;
         let post = within("the client hears", stream.next()).await.unwrap();
-        let ToParty::Call(asked) = post else { panic!("a cancel") };
+        let PartyMessage::Call(asked) = post else { panic!("a cancel") };
         assert_eq!(asked.context.session_id.as_deref(), Some(&*session.to_string()));
         assert_eq!(asked.context.message_id.as_deref(), Some(&*message_id));
         assert_eq!(asked.context.call_id.as_deref(), Some(call_id));
@@ -323,7 +323,7 @@ async fn calls_are_audited_with_the_token_s_id_and_never_the_key() {
 }
 
 impl World {
-    async fn until(&self, is_so: impl Fn(ringback_broker::UnderWay) -> bool) {
+    async fn until(&self, is_so: impl Fn(ringback_broker::TableSizes) -> bool) {
         wait_for("the broker gets there", async || is_so(self.broker.under_way())).await;
     }
 }

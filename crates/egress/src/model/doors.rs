@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use camino::Utf8Path;
-use ringback_broker::{Broker, ModelDoor, ModelRequest, Spent};
+use ringback_broker::{Broker, LimitReached, ModelDoor, ModelRequest};
 use ringback_proto::ids::SessionId;
 use ringback_service::SessionSockets;
 use tokio::sync::Semaphore;
 
-use super::serving::{Model, Serving};
+use super::proxy::{Model, ProxyContext};
 use crate::sync::lock;
 use crate::usage::Counters;
 use crate::{Config, Provider, ProviderError};
@@ -21,17 +21,17 @@ use crate::{Config, Provider, ProviderError};
 /// answer has passed or it was abandoned.
 pub trait Recorder: Send + Sync + std::fmt::Debug {
     /// Waits until a session may send a request to its model; an error if it no longer may.
-    fn admit(&self, session: SessionId) -> Admitting<'_>;
+    fn admit(&self, session: SessionId) -> AdmissionFuture<'_>;
 
     /// Records a request of a session. Must not block.
     fn record(&self, session: SessionId, request: &ModelRequest);
 }
 
 /// A pending decision.
-pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<(), Spent>> + Send + 'a>>;
+pub type AdmissionFuture<'a> = Pin<Box<dyn Future<Output = Result<(), LimitReached>> + Send + 'a>>;
 
 impl Recorder for Broker {
-    fn admit(&self, session: SessionId) -> Admitting<'_> {
+    fn admit(&self, session: SessionId) -> AdmissionFuture<'_> {
         Box::pin(self.may_ask_model(session))
     }
 
@@ -96,7 +96,7 @@ impl ModelDoors {
             let message = format!("unknown model `{model}`; add it to the configuration");
             io::Error::new(io::ErrorKind::NotFound, message)
         })?;
-        let serving = Serving {
+        let serving = ProxyContext {
             session,
             model,
             config: self.config,

@@ -11,11 +11,11 @@ use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use ringback_proto::chain;
 use ringback_proto::secret::Secret;
-use ringback_service::http::{Impatient, Stalled};
+use ringback_service::http::{StalledBody, TimedBody};
 use tokio::time::timeout;
 
+use super::proxy::{Account, ProxyContext};
 use super::refusal::Refusal;
-use super::serving::{Account, Serving};
 use super::tap::{Answer, Upload};
 use crate::client::reason;
 use crate::headers::{is_encoded, to_agent, to_provider};
@@ -28,22 +28,22 @@ const KEY_BYTES_HIDDEN_MIN: usize = 7;
 pub(crate) type Body = Either<Full<Bytes>, Answer>;
 
 /// The provider's answer, and the key to mask in it.
-struct Answered {
+struct ProviderAnswer {
     parts: Parts,
     body: Incoming,
     hidden: Option<Secret>,
 }
 
-impl Serving {
+impl ProxyContext {
     /// Answers a request, through the provider or in its place.
     pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let mut account = Account::new(Arc::clone(&self), &request);
         match self.forward(request, &mut account).await {
-            Ok(Answered { parts, body, hidden }) => {
+            Ok(ProviderAnswer { parts, body, hidden }) => {
                 account.status = Some(parts.status);
                 let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
                 account.scanner = Some(Scanner::new(kind));
-                let body = Impatient::new(body, self.config.body_timeout);
+                let body = TimedBody::new(body, self.config.body_timeout);
                 let answer = Answer::new(body, hidden, account, self.config.answer_bytes_max);
                 Response::from_parts(parts, Either::Right(answer))
             }
@@ -59,7 +59,7 @@ impl Serving {
         &self,
         request: Request<Incoming>,
         account: &mut Account,
-    ) -> Result<Answered, Refusal> {
+    ) -> Result<ProviderAnswer, Refusal> {
         let config = &self.config;
         let too_large = Refusal::TooLarge { bytes_max: config.request_bytes_max };
         if request.method() == Method::CONNECT || request.headers().contains_key(UPGRADE) {
@@ -82,7 +82,7 @@ impl Serving {
         let (mut head, body) = request.into_parts();
         to_provider(&mut head.headers, key.as_ref().map(|key| (provider.header, key)));
         let body =
-            Limited::new(Impatient::new(body, config.body_timeout), config.request_bytes_max);
+            Limited::new(TimedBody::new(body, config.body_timeout), config.request_bytes_max);
         let mut onward = Request::new(Upload::new(body, Arc::clone(&account.n_sent)));
         *onward.method_mut() = head.method;
         *onward.uri_mut() = uri;
@@ -95,7 +95,7 @@ impl Serving {
         &self,
         request: Request<Upload>,
         hidden: Option<Secret>,
-    ) -> Result<Answered, Refusal> {
+    ) -> Result<ProviderAnswer, Refusal> {
         let patience = self.config.answer_timeout;
         let answered = timeout(patience, self.model.client.request(request)).await;
         let answer = answered
@@ -114,7 +114,7 @@ impl Serving {
         // An upgrade of the provider's connection, if any, stays there.
         parts.extensions.clear();
         parts.version = hyper::Version::HTTP_11;
-        Ok(Answered { parts, body, hidden })
+        Ok(ProviderAnswer { parts, body, hidden })
     }
 
     /// Read for each request, so that a new key needs no restart.
@@ -135,7 +135,7 @@ impl Serving {
         if has_cause::<LengthLimitError>(error) {
             return Refusal::TooLarge { bytes_max: self.config.request_bytes_max };
         }
-        if has_cause::<Stalled>(error) {
+        if has_cause::<StalledBody>(error) {
             return Refusal::Stalled;
         }
         let (session, model) = (self.session, &self.model.name);

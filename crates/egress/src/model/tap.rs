@@ -10,22 +10,22 @@ use http_body_util::Limited;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use memchr::memmem;
 use ringback_proto::secret::Secret;
-use ringback_service::http::Impatient;
+use ringback_service::http::TimedBody;
 use tower::BoxError;
 
-use super::serving::Account;
+use super::proxy::Account;
 
 /// The body of a request, on its way to the provider.
 #[derive(Debug)]
 pub(crate) struct Upload {
-    body: Limited<Impatient<Incoming>>,
+    body: Limited<TimedBody<Incoming>>,
     n_sent: Arc<AtomicU64>,
 }
 
 /// The body of an answer, on its way to the agent.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    body: Impatient<Incoming>,
+    body: TimedBody<Incoming>,
     mask: Option<Mask>,
     account: Account,
     bytes_left: u64,
@@ -45,7 +45,7 @@ struct Mask {
 }
 
 impl Upload {
-    pub(crate) const fn new(body: Limited<Impatient<Incoming>>, n_sent: Arc<AtomicU64>) -> Self {
+    pub(crate) const fn new(body: Limited<TimedBody<Incoming>>, n_sent: Arc<AtomicU64>) -> Self {
         Self { body, n_sent }
     }
 }
@@ -77,7 +77,7 @@ impl Body for Upload {
 
 impl Answer {
     pub(crate) fn new(
-        body: Impatient<Incoming>,
+        body: TimedBody<Incoming>,
         key: Option<Secret>,
         mut account: Account,
         bytes_max: u64,

@@ -31,12 +31,12 @@ pub(super) struct Account {
     door: Arc<Door>,
     place: String,
     started: Instant,
-    passed: Arc<Passed>,
+    passed: Arc<ByteCounts>,
     pub(super) outcome: NetworkOutcome,
 }
 
 #[derive(Debug, Default)]
-struct Passed {
+struct ByteCounts {
     up: AtomicU64,
     down: AtomicU64,
 }
@@ -74,7 +74,7 @@ impl Drop for Account {
     }
 }
 
-impl Passed {
+impl ByteCounts {
     fn sum(&self) -> u64 {
         let [up, down] = [&self.up, &self.down].map(|counter| counter.load(Ordering::Relaxed));
         up.wrapping_add(down)

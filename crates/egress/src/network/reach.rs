@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-use ringback_broker::network::{Whose, permits, permits_address};
+use ringback_broker::network::{AddressOwner, permits, permits_address};
 use ringback_proto::network::{Destination, Host, HostName, NetworkPolicy};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -60,10 +60,10 @@ impl Door {
 
 /// Whether an address belongs to this machine: only those can be bound to. Where the system lets
 /// programs bind to others, no address is public, and all must be listed.
-pub(super) fn whose(address: IpAddr) -> Whose {
+pub(super) fn whose(address: IpAddr) -> AddressOwner {
     match UdpSocket::bind((address, 0)) {
-        Ok(_) => Whose::Ours,
-        Err(_) => Whose::Others,
+        Ok(_) => AddressOwner::Ours,
+        Err(_) => AddressOwner::Others,
     }
 }
 

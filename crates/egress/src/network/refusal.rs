@@ -5,7 +5,7 @@ use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use ringback_broker::NetworkOutcome;
-use ringback_broker::network::Denied;
+use ringback_broker::network::Denial;
 use ringback_proto::ids::SessionId;
 
 /// Why there is no connection.
@@ -14,7 +14,7 @@ pub(super) enum Refusal {
     /// The request has no destination.
     Target,
     /// The destination is not allowed.
-    Denied(Denied),
+    Denied(Denial),
     /// The name has no address.
     Unresolved,
     /// The host does not accept the connection.
@@ -25,8 +25,8 @@ pub(super) enum Refusal {
     Broken,
 }
 
-impl From<Denied> for Refusal {
-    fn from(denied: Denied) -> Self {
+impl From<Denial> for Refusal {
+    fn from(denied: Denial) -> Self {
         Self::Denied(denied)
     }
 }
@@ -34,10 +34,10 @@ impl From<Denied> for Refusal {
 impl Refusal {
     pub(super) const fn outcome(self) -> NetworkOutcome {
         match self {
-            Self::Target | Self::Denied(Denied::NoNetwork | Denied::NotListed) => {
+            Self::Target | Self::Denied(Denial::NoNetwork | Denial::NotListed) => {
                 NetworkOutcome::HostRefused
             }
-            Self::Denied(Denied::NotPublic) => NetworkOutcome::AddressRefused,
+            Self::Denied(Denial::NotPublic) => NetworkOutcome::AddressRefused,
             Self::Unresolved => NetworkOutcome::Unresolved,
             Self::Unreachable | Self::Late | Self::Broken => NetworkOutcome::Unreachable,
         }
@@ -57,9 +57,9 @@ impl Refusal {
             Self::Target => {
                 "this is a proxy: send CONNECT HOST:PORT, or a request with a full http:// URL"
             }
-            Self::Denied(Denied::NoNetwork) => "this session has no network",
-            Self::Denied(Denied::NotListed) => "this session may not reach that host and port",
-            Self::Denied(Denied::NotPublic) => {
+            Self::Denied(Denial::NoNetwork) => "this session has no network",
+            Self::Denied(Denial::NotListed) => "this session may not reach that host and port",
+            Self::Denied(Denial::NotPublic) => {
                 "that host has a private address, which must be listed as an address"
             }
             Self::Unresolved => "that host has no address; check its name",

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 pub use self::name::{SecretName, SecretNameError};
-use self::seal::Sealed;
+use self::seal::SealedDir;
 use crate::key::one_key;
 use crate::sync::lock;
 use crate::{KeyError, KeyFile};
@@ -27,10 +27,10 @@ use crate::{KeyError, KeyFile};
 /// Secrets, and the last output of their commands.
 #[derive(Debug)]
 pub struct Vault {
-    sealed: Sealed,
+    sealed: SealedDir,
     rules: CommandRules,
     /// The output of commands; dropped when a secret is set again.
-    said: Mutex<HashMap<SecretName, Said>>,
+    said: Mutex<HashMap<SecretName, CommandOutput>>,
     /// One command at a time: a burst of requests asks for a passphrase once.
     running: Semaphore,
 }
@@ -156,7 +156,7 @@ pub enum SecretError {
 
 /// The output of a command.
 #[derive(Debug)]
-struct Said {
+struct CommandOutput {
     entry: Entry,
     secret: Secret,
     at: Instant,
@@ -221,7 +221,7 @@ impl Vault {
     /// The secrets in this directory, which need not exist yet.
     #[must_use]
     pub fn new(dir: PathBuf, rules: CommandRules) -> Self {
-        let sealed = Sealed::new(dir);
+        let sealed = SealedDir::new(dir);
         Self { sealed, rules, said: Mutex::default(), running: Semaphore::new(1) }
     }
 
@@ -305,7 +305,7 @@ impl Vault {
         let text = command::output(command, self.rules.timeout).await.map_err(failed)?;
         let printed = "printed no key: expected one line of visible ASCII";
         let secret = one_key(&text).ok_or_else(|| failed(printed.to_owned()))?;
-        let said = Said { entry, secret: secret.clone(), at: Instant::now() };
+        let said = CommandOutput { entry, secret: secret.clone(), at: Instant::now() };
         lock(&self.said).insert(name.clone(), said);
         drop(running);
         Ok(secret)
@@ -313,7 +313,8 @@ impl Vault {
 
     fn said(&self, name: &SecretName, entry: &Entry) -> Option<Secret> {
         let said = lock(&self.said);
-        let is_fresh = |said: &&Said| said.entry == *entry && said.at.elapsed() < self.rules.kept;
+        let is_fresh =
+            |said: &&CommandOutput| said.entry == *entry && said.at.elapsed() < self.rules.kept;
         said.get(name).filter(is_fresh).map(|said| said.secret.clone())
     }
 }

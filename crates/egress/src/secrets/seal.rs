@@ -24,11 +24,11 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// A directory of sealed files.
 #[derive(Debug, Clone)]
-pub(super) struct Sealed {
+pub(super) struct SealedDir {
     dir: PathBuf,
 }
 
-impl Sealed {
+impl SealedDir {
     pub(super) const fn new(dir: PathBuf) -> Self {
         Self { dir }
     }

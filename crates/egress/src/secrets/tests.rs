@@ -53,7 +53,7 @@ async fn a_value_is_sealed_for_its_owner_alone_and_found_by_the_next_process() {
 
 /// Rule: a changed secret is used by the next request, in every process.
 #[tokio::test]
-async fn a_secret_that_was_set_anew_or_removed_is_so_at_once() {
+async fn a_secret_that_was_changed_or_removed_is_so_immediately() {
     let dir = tempfile::tempdir().unwrap();
     let (sets, reads) = (vault(dir.path()), vault(dir.path()));
     sets.set(&name("a"), shell("echo from-a-command"), 1).unwrap();

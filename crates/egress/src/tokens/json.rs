@@ -1,7 +1,7 @@
 //! Numbers at known places of a JSON document, found byte by byte. Nothing else is parsed, and
 //! input that is not JSON yields nothing.
 
-use super::{Said, Tokens};
+use super::{AnswerReport, Tokens};
 
 /// Deep enough for `[{"response":{"usage":{"input_tokens":1`; below it only the depth counts.
 const LEVELS: usize = 4;
@@ -13,7 +13,7 @@ const TEXT_BYTES_MAX: usize = 96;
 pub(super) struct Json {
     levels: [Level; LEVELS],
     depth: usize,
-    within: Within,
+    within: LexerState,
     text: Text,
 }
 
@@ -27,7 +27,7 @@ struct Level {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Within {
+enum LexerState {
     /// Between values, names and punctuation.
     #[default]
     Nothing,
@@ -91,7 +91,7 @@ enum Place {
 
 /// The counts found. Providers repeat sums, each at least the one before: the largest counts.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct TokenCounts {
     counts: [Option<u64>; 6],
     /// Whether the output count came after the output.
     is_final: bool,
@@ -144,7 +144,7 @@ impl Name {
     }
 }
 
-impl Found {
+impl TokenCounts {
     fn count(&mut self, count: Count, is_first: bool, number: u64) {
         self.is_final |= count == Count::Output && !is_first;
         if let Some(place) = self.counts.get_mut(count as usize) {
@@ -152,7 +152,7 @@ impl Found {
         }
     }
 
-    pub(super) fn said(&self) -> Said {
+    pub(super) fn said(&self) -> AnswerReport {
         let of = |count: Count| self.counts.get(count as usize).copied().flatten().unwrap_or(0);
         let tokens = Tokens {
             input: of(Count::Input).saturating_add(of(Count::ToolInput)),
@@ -162,30 +162,32 @@ impl Found {
         };
         let is_said = self.counts.iter().any(Option::is_some);
         let (is_final, model) = (self.is_final, self.model.clone());
-        Said { tokens: is_said.then_some(tokens), is_final, model }
+        AnswerReport { tokens: is_said.then_some(tokens), is_final, model }
     }
 }
 
 impl Json {
-    pub(super) fn take(&mut self, byte: u8, found: &mut Found) {
+    pub(super) fn take(&mut self, byte: u8, found: &mut TokenCounts) {
         match self.within {
-            Within::Text => match byte {
+            LexerState::Text => match byte {
                 b'"' => self.end_text(found),
                 b'\\' => {
                     self.text.is_plain = false;
-                    self.within = Within::Escape;
+                    self.within = LexerState::Escape;
                 }
                 _ => self.text.push(byte),
             },
-            Within::Escape => self.within = Within::Text,
-            Within::Word if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+') => {
+            LexerState::Escape => self.within = LexerState::Text,
+            LexerState::Word
+                if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+') =>
+            {
                 self.text.push(byte);
             }
-            Within::Word => {
+            LexerState::Word => {
                 self.end_word(found);
                 self.between(byte);
             }
-            Within::Nothing => self.between(byte),
+            LexerState::Nothing => self.between(byte),
         }
     }
 
@@ -200,12 +202,12 @@ impl Json {
             }
             b'"' => {
                 self.text.clear();
-                self.within = Within::Text;
+                self.within = LexerState::Text;
             }
             byte if byte.is_ascii_alphanumeric() || byte == b'-' => {
                 self.text.clear();
                 self.text.push(byte);
-                self.within = Within::Word;
+                self.within = LexerState::Word;
             }
             _ => {}
         }
@@ -223,8 +225,8 @@ impl Json {
         self.depth.checked_sub(1).and_then(|index| self.levels.get_mut(index))
     }
 
-    fn end_text(&mut self, found: &mut Found) {
-        self.within = Within::Nothing;
+    fn end_text(&mut self, found: &mut TokenCounts) {
+        self.within = LexerState::Nothing;
         let name = self.text.plain().map_or(Name::Other, Name::of);
         if let Some(level) = self.level()
             && level.awaits_name
@@ -240,8 +242,8 @@ impl Json {
         }
     }
 
-    fn end_word(&mut self, found: &mut Found) {
-        self.within = Within::Nothing;
+    fn end_word(&mut self, found: &mut TokenCounts) {
+        self.within = LexerState::Nothing;
         let Some(Place::Count { count, is_first }) = self.place() else { return };
         let text = self.text.plain().and_then(|text| str::from_utf8(text).ok());
         if let Some(number) = text.and_then(|text| text.parse().ok()) {

@@ -5,7 +5,7 @@ mod json;
 #[cfg(test)]
 mod tests;
 
-use self::json::{Found, Json};
+use self::json::{Json, TokenCounts};
 
 /// The prefix of an event's data.
 const DATA: &[u8] = b"data:";
@@ -25,7 +25,7 @@ pub(crate) struct Tokens {
 
 /// What an answer reports about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct AnswerReport {
     /// Tokens, if it reported any.
     pub(crate) tokens: Option<Tokens>,
     /// Whether they cover the whole answer.
@@ -39,7 +39,7 @@ pub(crate) struct Said {
 pub(crate) struct Scanner {
     framing: Framing,
     json: Json,
-    found: Found,
+    found: TokenCounts,
 }
 
 /// The framing of the JSON.
@@ -77,7 +77,7 @@ impl Scanner {
             kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
         });
         let framing = if is_stream { Framing::Events(Line::Start(0)) } else { Framing::None };
-        Self { framing, json: Json::default(), found: Found::default() }
+        Self { framing, json: Json::default(), found: TokenCounts::default() }
     }
 
     /// Scans the next piece.
@@ -93,13 +93,13 @@ impl Scanner {
     }
 
     /// Returns what was found so far.
-    pub(crate) fn said(&self) -> Said {
+    pub(crate) fn said(&self) -> AnswerReport {
         self.found.said()
     }
 }
 
 impl Line {
-    fn after(self, byte: u8, json: &mut Json, found: &mut Found) -> Self {
+    fn after(self, byte: u8, json: &mut Json, found: &mut TokenCounts) -> Self {
         if byte == b'\n' || byte == b'\r' {
             // A number may end with its line.
             json.take(b'\n', found);

@@ -9,7 +9,7 @@ const JSON: Option<&[u8]> = Some(b"application/json");
 
 /// What is found in a text, in one piece and cut at every byte.
 #[track_caller]
-fn said(kind: Option<&[u8]>, text: &str) -> Said {
+fn said(kind: Option<&[u8]>, text: &str) -> AnswerReport {
     let whole = scan(kind, &[text.as_bytes()]);
     for at in 0..text.len() {
         let (before, after) = text.as_bytes().split_at(at);
@@ -20,7 +20,7 @@ fn said(kind: Option<&[u8]>, text: &str) -> Said {
     whole
 }
 
-fn scan(kind: Option<&[u8]>, pieces: &[&[u8]]) -> Said {
+fn scan(kind: Option<&[u8]>, pieces: &[&[u8]]) -> AnswerReport {
     let mut scanner = Scanner::new(kind);
     pieces.iter().for_each(|piece| scanner.look(piece));
     scanner.said()

@@ -10,10 +10,10 @@ use ringback_testkit::{wait_for, within};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::support::{Answered, Upstream, World, full, post, whole};
+use crate::support::{FullAnswer, Upstream, World, full, post, whole};
 
 /// The error in an answer of the proxy.
-fn kind(answer: &Answered) -> String {
+fn kind(answer: &FullAnswer) -> String {
     assert_eq!(answer.headers["content-type"], "application/json");
     let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
     assert!(body["type"] == "error" && body["error"]["message"].is_string(), "{body}");

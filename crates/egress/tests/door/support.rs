@@ -18,9 +18,9 @@ use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use ringback_broker::{ModelRequest, Spent};
+use ringback_broker::{LimitReached, ModelRequest};
 use ringback_egress::{
-    Admitting, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider, Recorder,
+    AdmissionFuture, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider, Recorder,
 };
 use ringback_proto::ids::SessionId;
 use ringback_testkit::within;
@@ -41,7 +41,7 @@ type Behaviour = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Bo
 
 /// A request to a provider.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ProviderRequest {
     pub(crate) method: String,
     pub(crate) uri: String,
     pub(crate) headers: HeaderMap,
@@ -50,7 +50,7 @@ pub(crate) struct Asked {
 /// A provider on this machine.
 pub(crate) struct Upstream {
     pub(crate) url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ProviderRequest>>>,
     _tasks: JoinSet<()>,
 }
 
@@ -68,12 +68,12 @@ impl Default for Records {
 }
 
 impl Recorder for Records {
-    fn admit(&self, _session: SessionId) -> Admitting<'_> {
+    fn admit(&self, _session: SessionId) -> AdmissionFuture<'_> {
         Box::pin(async {
             let is_open = self.1.subscribe().wait_for(Option::is_some).await.map(|it| *it);
             match is_open {
                 Ok(Some(true)) => Ok(()),
-                Ok(Some(false) | None) | Err(_) => Err(Spent { limit: "max_tokens" }),
+                Ok(Some(false) | None) | Err(_) => Err(LimitReached { limit: "max_tokens" }),
             }
         })
     }
@@ -96,7 +96,7 @@ pub(crate) struct World {
 
 /// A complete answer.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct FullAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
@@ -139,12 +139,12 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (scheme, port) =
             (if tls.is_some() { "https" } else { "http" }, listener.local_addr().unwrap().port());
-        let asked = Arc::<Mutex<Vec<Asked>>>::default();
+        let asked = Arc::<Mutex<Vec<ProviderRequest>>>::default();
         let noted = Arc::clone(&asked);
         let behaviour: Behaviour = Arc::new(move |request| {
             let headers = request.headers().clone();
             let (method, uri) = (request.method().to_string(), request.uri().to_string());
-            noted.lock().unwrap().push(Asked { method, uri, headers });
+            noted.lock().unwrap().push(ProviderRequest { method, uri, headers });
             Box::pin(behaviour(request))
         });
         let mut tasks = JoinSet::new();
@@ -159,7 +159,7 @@ impl Upstream {
         Self { url: format!("{scheme}://localhost:{port}"), asked, _tasks: tasks }
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ProviderRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -246,13 +246,13 @@ impl World {
     }
 
     /// Sends a request, and reads the answer to its end.
-    pub(crate) async fn ask(&mut self, request: Request<Body>) -> Answered {
+    pub(crate) async fn ask(&mut self, request: Request<Body>) -> FullAnswer {
         let mut agent = self.connect().await;
         let response = within("an answer comes", agent.send_request(request)).await.unwrap();
         whole(response).await
     }
 
-    pub(crate) async fn post(&mut self, path: &str, body: &str) -> Answered {
+    pub(crate) async fn post(&mut self, path: &str, body: &str) -> FullAnswer {
         self.ask(post(path, full(body.to_owned()))).await
     }
 
@@ -291,9 +291,9 @@ pub(crate) fn post(path: &str, body: Body) -> Request<Body> {
         .unwrap()
 }
 
-pub(crate) async fn whole(response: Response<Incoming>) -> Answered {
+pub(crate) async fn whole(response: Response<Incoming>) -> FullAnswer {
     let (parts, body) = response.into_parts();
     let body = within("the body comes", body.collect()).await.unwrap().to_bytes();
     let body = String::from_utf8(body.to_vec()).unwrap();
-    Answered { status: parts.status, headers: parts.headers, body }
+    FullAnswer { status: parts.status, headers: parts.headers, body }
 }

@@ -39,11 +39,11 @@ async fn a_change_cuts_off_an_answer_that_is_not_allowed_any_more() {
     let mut stream = world.connect().await;
     let head = format!("GET http://{place}/hangs HTTP/1.1\r\nhost: a\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut begun = Vec::new();
-    while !begun.ends_with(b"127.0.0.2") {
+    let mut received = Vec::new();
+    while !received.ends_with(b"127.0.0.2") {
         let mut byte = [0];
         within("the answer begins", stream.read_exact(&mut byte)).await.unwrap();
-        begun.push(byte[0]);
+        received.push(byte[0]);
     }
     world.change("model");
     let mut rest = Vec::new();

@@ -2,6 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 mod changes;
-mod judging;
+mod destinations;
 mod limits;
 mod support;

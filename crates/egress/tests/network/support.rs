@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use camino::Utf8Path;
 use ringback_broker::{NetworkConnection, NetworkOutcome};
-use ringback_egress::{NetworkConfig, NetworkDoors, NetworkRecorder, Resolver, Resolving};
+use ringback_egress::{LookupFuture, NetworkConfig, NetworkDoors, NetworkRecorder, Resolver};
 use ringback_proto::ids::SessionId;
 use ringback_proto::network::{HostName, NetworkPolicy};
 use ringback_testkit::within;
@@ -91,7 +91,7 @@ impl Names {
 }
 
 impl Resolver for Names {
-    fn resolve(&self, name: &HostName) -> Resolving {
+    fn resolve(&self, name: &HostName) -> LookupFuture {
         self.asked.lock().unwrap().push(name.to_string());
         let found = self.table.lock().unwrap().get(name.as_str()).cloned();
         Box::pin(async move { found.ok_or_else(|| io::Error::other("no such name")) })

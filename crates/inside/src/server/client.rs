@@ -1,7 +1,8 @@
 //! Messages from the agent.
 
 use ringback_mcp_wire::outgoing::{
-    self, Cache, CacheScope, Capabilities, DiscoverResult, InitializeResult, Stamp, Told, ToolsPage,
+    self, Cache, CacheScope, Capabilities, DiscoverResult, InitializeResult, ServerNotification,
+    Stamp, ToolsPage,
 };
 use ringback_mcp_wire::{
     CallTool, ClientRequest, Code, Era, Fault, Id, Limits, Line, ListenFilter, Message,
@@ -13,7 +14,7 @@ use super::{LISTENS_MAX, Link, Server};
 use crate::calls::{Call, Progress};
 use crate::catalog::Route;
 use crate::lines::LINE_BYTES_MAX;
-use crate::relay::{self, Ask};
+use crate::relay::{self, DaemonRequest};
 use crate::result::{self, Failure};
 
 const INSTRUCTIONS: &str = "Tools of the program that started this session, and of the daemon it \
@@ -33,11 +34,11 @@ const TO_DAEMON_BYTES_MAX: usize = 2 * LINE_BYTES_MAX;
 
 /// Requests that are answered once the tools are known.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldRequests {
     requests: Vec<(Id, Vec<u8>)>,
 }
 
-impl Held {
+impl HeldRequests {
     pub(super) const fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
@@ -66,7 +67,7 @@ impl Held {
 
 /// The answer to a request without a result.
 #[derive(Serialize)]
-struct Nothing {}
+struct EmptyResult {}
 
 impl Server {
     /// Handles a message of the agent.
@@ -104,7 +105,7 @@ impl Server {
         match ClientRequest::of(request, era)? {
             ClientRequest::Initialize(asked) => self.initialize(id, &asked.protocol_version),
             ClientRequest::Ping | ClientRequest::SetLevel(_) => {
-                self.to_client.push(&outgoing::result(id, &Nothing {}));
+                self.to_client.push(&outgoing::result(id, &EmptyResult {}));
             }
             ClientRequest::Discover => self.say_who(id),
             ClientRequest::Listen(filter) => return self.listen(id, filter),
@@ -160,7 +161,7 @@ impl Server {
         if self.listens.len() >= LISTENS_MAX {
             return Err(Fault::new(Code::Internal, "too many subscriptions"));
         }
-        let told = Told::ListenAcknowledged { id, filter };
+        let told = ServerNotification::ListenAcknowledged { id, filter };
         self.to_client.push(&outgoing::notification(&told));
         if filter.tools_list_changed {
             self.listens.push(id.clone());
@@ -207,12 +208,16 @@ impl Server {
         };
         let key = self.key.as_ref().map_or("", |key| key.expose());
         let ask = match route {
-            Route::Caller { caller_id, tool } => Ask::CallerTool { tool, arguments, caller_id },
-            Route::Native { tool } => Ask::CallTool { api_key: key, tool, arguments },
-            Route::Remote => {
-                Ask::Remote { tool: &asked.name, arguments, progress: call.progress.is_some() }
+            Route::Caller { caller_id, tool } => {
+                DaemonRequest::CallerTool { tool, arguments, caller_id }
             }
-            Route::Session { method } => Ask::Session { method, params: arguments },
+            Route::Native { tool } => DaemonRequest::CallTool { api_key: key, tool, arguments },
+            Route::Remote => DaemonRequest::Remote {
+                tool: &asked.name,
+                arguments,
+                progress: call.progress.is_some(),
+            },
+            Route::Session { method } => DaemonRequest::Session { method, params: arguments },
         };
         if let Some(failure) = self.obstacle() {
             self.fail(&call, failure);

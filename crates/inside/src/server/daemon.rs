@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use ringback_mcp_wire::outgoing::{self, Told};
+use ringback_mcp_wire::outgoing::{self, ServerNotification};
 use ringback_mcp_wire::{Line, RawValue};
 
 use super::{Link, Server};
-use crate::relay::{self, FromDaemon, Garbage, RelayError};
+use crate::relay::{self, DaemonMessage, Garbage, RelayError};
 use crate::result::{self, Failure};
 
 impl Server {
@@ -39,20 +39,20 @@ impl Server {
             Line::TooLong(start) => return self.on_too_long(start),
         };
         match relay::decode(line)? {
-            FromDaemon::Config { caller_id, tools } => {
+            DaemonMessage::Config { caller_id, tools } => {
                 self.on_config(caller_id.as_deref(), &tools);
             }
-            FromDaemon::Remote { tools } => self.on_remote(&tools),
-            FromDaemon::ToolsChanged => self.discovery.on_changed(),
-            FromDaemon::Progress { asked, percent, message } => {
+            DaemonMessage::Remote { tools } => self.on_remote(&tools),
+            DaemonMessage::ToolsChanged => self.discovery.on_changed(),
+            DaemonMessage::Progress { asked, percent, message } => {
                 self.on_progress(asked, percent, &message);
             }
-            FromDaemon::Reply { asked, outcome } if self.discovery.is_asked(asked) => {
+            DaemonMessage::Reply { asked, outcome } if self.discovery.is_asked(asked) => {
                 self.on_discovery(&outcome, now);
             }
-            FromDaemon::Reply { asked, outcome } => self.on_reply(asked, &outcome),
-            FromDaemon::Complaint(error) => return self.on_complaint(&error),
-            FromDaemon::Unknown => {}
+            DaemonMessage::Reply { asked, outcome } => self.on_reply(asked, &outcome),
+            DaemonMessage::Complaint(error) => return self.on_complaint(&error),
+            DaemonMessage::Unknown => {}
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Server {
 
     fn on_progress(&mut self, asked: u64, percent: f64, message: &str) {
         if let Some(token) = self.calls.progressed(asked, percent) {
-            let told = Told::Progress { token, percent, message };
+            let told = ServerNotification::Progress { token, percent, message };
             self.to_client.push(&outgoing::notification(&told));
         }
     }

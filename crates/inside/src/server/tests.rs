@@ -12,12 +12,12 @@ const ANT: &str = r#"{"jsonrpc":"2.0","method":"caller_tools_config","type":"cal
 const NOBODY: &str = r#"{"method":"caller_tools_config","params":{"caller_id":null,"tools":[]}}"#;
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-struct Talk {
+struct Dialogue {
     server: Server,
     now: Instant,
 }
 
-impl Talk {
+impl Dialogue {
     fn new(key: Option<&str>) -> Self {
         let options = Options {
             target: Target::Socket(PathBuf::new()),
@@ -103,12 +103,12 @@ fn assert_one(lines: &[String], parts: &[&str]) {
 /// Rule: tools appear immediately; a list waits only for the first config.
 #[test]
 fn a_list_waits_for_the_first_config_and_no_longer() {
-    let mut talk = Talk::new(None);
+    let mut talk = Dialogue::new(None);
     assert!(talk.client(&list(1)).is_empty());
     talk.up();
     assert_one(&talk.daemon(ANT), &[r#""id":1"#, r#""name":"ant_send""#]);
     assert_one(&talk.client(&list(2)), &[r#""id":2"#, "ant_send"]);
-    let mut talk = Talk::new(None);
+    let mut talk = Dialogue::new(None);
     talk.up();
     talk.client(&list(1));
     assert_one(&talk.daemon(NOBODY), &[r#""tools":[]"#]);
@@ -117,7 +117,7 @@ fn a_list_waits_for_the_first_config_and_no_longer() {
 /// Rule: after two seconds a list is answered with what there is, and a change is announced later.
 #[test]
 fn a_list_is_answered_after_two_seconds_whatever_is_missing() {
-    let mut talk = Talk::new(None);
+    let mut talk = Dialogue::new(None);
     talk.shake_hands();
     talk.client(&list(1));
     assert!(talk.later(PATIENCE - Duration::from_millis(1)).is_empty());
@@ -130,7 +130,7 @@ fn a_list_is_answered_after_two_seconds_whatever_is_missing() {
 /// Rule: with a key a list waits for the daemon's own tools too.
 #[test]
 fn with_a_key_a_list_has_the_tools_of_the_daemon_too() {
-    let mut talk = Talk::new(Some("oub_k"));
+    let mut talk = Dialogue::new(Some("oub_k"));
     talk.client(&list(1));
     let asked = talk.up();
     assert_one(&asked, &[r#""method":"oubliette_tools","params":{"api_key":"oub_k"}"#]);
@@ -148,7 +148,7 @@ fn with_a_key_a_list_has_the_tools_of_the_daemon_too() {
 /// retried.
 #[test]
 fn failed_discovery_is_said_once_and_tried_again() {
-    let mut talk = Talk::new(Some("oub_secret"));
+    let mut talk = Dialogue::new(Some("oub_secret"));
     talk.shake_hands();
     talk.client(&list(1));
     talk.up();
@@ -171,7 +171,7 @@ fn failed_discovery_is_said_once_and_tried_again() {
 /// Rule: a daemon that never answers does not delay the list forever.
 #[test]
 fn a_question_that_is_not_answered_is_asked_again() {
-    let mut talk = Talk::new(Some("k"));
+    let mut talk = Dialogue::new(Some("k"));
     talk.up();
     talk.later(Duration::from_secs(10));
     assert_eq!(talk.server.warnings.len(), 1);
@@ -181,8 +181,8 @@ fn a_question_that_is_not_answered_is_asked_again() {
 
 /// Rule: a change of the daemon's own tools is fetched and announced.
 #[test]
-fn changed_tools_of_the_daemon_are_asked_for_anew() {
-    let mut talk = Talk::new(Some("k"));
+fn changed_tools_of_the_daemon_are_requested_again() {
+    let mut talk = Dialogue::new(Some("k"));
     talk.up();
     talk.daemon(NOBODY);
     let changed = r#"{"method":"oubliette_tools_changed"}"#;
@@ -197,7 +197,7 @@ fn changed_tools_of_the_daemon_are_asked_for_anew() {
 /// REQ: seed 001 "Agent calls caller tool successfully": arguments and result are the same bytes.
 #[test]
 fn a_call_goes_to_its_caller_and_its_result_comes_back() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     assert!(talk.client(&call(5, "ant_send")).is_empty());
     assert_one(
         &talk.asked(),
@@ -213,7 +213,7 @@ fn a_call_goes_to_its_caller_and_its_result_comes_back() {
 /// REQ: seed 001 "Tool execution error response".
 #[test]
 fn an_error_of_the_caller_is_an_error() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     talk.client(&call(5, "ant_send"));
     let error = r#"{"id":1,"error":{"code":-32000,"message":"recipient not found","data":{"kind":"tool_failed","retryable":false,"certainty":"ran"}}}"#;
     assert_one(&talk.daemon(error), &[r#""isError":true"#, "recipient not found"]);
@@ -222,7 +222,7 @@ fn an_error_of_the_caller_is_an_error() {
 /// Rule: a slow call delays no other.
 #[test]
 fn calls_are_answered_in_the_order_of_their_answers() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     for id in 1..=3 {
         talk.client(&call(id, "ant_send"));
     }
@@ -236,7 +236,7 @@ fn calls_are_answered_in_the_order_of_their_answers() {
 /// Rule: a removed tool is refused, and its removal is announced.
 #[test]
 fn a_removed_tool_is_announced_and_refused() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     talk.shake_hands();
     let removed = ANT.replace(r#"{"name":"send"}"#, "");
     assert_one(&talk.daemon(&removed), &["notifications/tools/list_changed"]);
@@ -248,7 +248,7 @@ fn a_removed_tool_is_announced_and_refused() {
 /// Rule: in the modern era changes are announced to subscribers, and only to them.
 #[test]
 fn a_subscription_is_told_of_changes() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     let listen = format!(
         r#"{{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},{META}}}}}"#
     );
@@ -262,7 +262,7 @@ fn a_subscription_is_told_of_changes() {
 /// Rule: both eras are served by one process.
 #[test]
 fn a_modern_request_stands_by_itself() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     let ask = |method: &str, rest: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{rest}{META}}}}}"#)
     };
@@ -283,7 +283,7 @@ fn a_modern_request_stands_by_itself() {
 /// Rule: cancelling reaches the daemon, and nothing is answered afterwards.
 #[test]
 fn a_cancelled_call_is_cancelled_at_the_daemon() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     talk.client(&call(7, "ant_send"));
     talk.asked();
     let cancelled =
@@ -298,7 +298,7 @@ fn a_cancelled_call_is_cancelled_at_the_daemon() {
 /// Rule: progress passes to the client that asked for it, and only grows.
 #[test]
 fn progress_passes_to_who_asked_for_it() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     let with_token =
         call(1, "ant_send").replace(r#""name""#, r#""_meta":{"progressToken":"t"},"name""#);
     talk.client(&with_token);
@@ -322,7 +322,7 @@ fn progress(id: u32, percent: u32) -> String {
 /// Rule: calls running when the daemon went away may have run; later ones have not.
 #[test]
 fn a_lost_daemon_ends_calls_truthfully() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     talk.client(&call(1, "ant_send"));
     talk.client(&call(2, "ant_send"));
     let lost = talk.down();
@@ -340,8 +340,8 @@ fn a_lost_daemon_ends_calls_truthfully() {
 
 /// Rule: after a reconnect the list is the daemon's current one; the same list is not a change.
 #[test]
-fn a_daemon_that_comes_back_tells_the_list_anew() {
-    let mut talk = Talk::settled();
+fn a_daemon_that_comes_back_sends_the_list_again() {
+    let mut talk = Dialogue::settled();
     talk.shake_hands();
     talk.daemon(&ANT.replace("ant", "bee"));
     talk.down();
@@ -357,12 +357,12 @@ fn a_daemon_that_comes_back_tells_the_list_anew() {
 /// Rule: a call of a tool that may be about to be declared waits for the declaration.
 #[test]
 fn a_call_before_the_first_list_waits_for_it() {
-    let mut talk = Talk::new(None);
+    let mut talk = Dialogue::new(None);
     assert!(talk.client(&call(1, "ant_send")).is_empty());
     talk.up();
     talk.daemon(ANT);
     assert_one(&talk.asked(), &["caller_tool"]);
-    let mut talk = Talk::new(None);
+    let mut talk = Dialogue::new(None);
     talk.client(&call(1, "ant_send"));
     assert_one(&talk.later(PATIENCE), &["gone", "not_started"]);
 }
@@ -370,7 +370,7 @@ fn a_call_before_the_first_list_waits_for_it() {
 /// Rule: garbage from the agent is answered as JSON-RPC says, and an id is used once at a time.
 #[test]
 fn garbage_from_the_agent_is_answered() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     assert_one(&talk.client("{"), &[r#""id":null"#, "-32700"]);
     assert_one(&talk.client("[]"), &["-32600"]);
     assert_one(&talk.client(r#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#), &["-32601"]);
@@ -385,7 +385,7 @@ fn garbage_from_the_agent_is_answered() {
 /// Rule: an answer over the limit fails only its own call.
 #[test]
 fn an_answer_that_is_too_long_fails_its_call_alone() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     talk.client(&call(1, "ant_send"));
     talk.client(&call(2, "ant_send"));
     let start = Line::TooLong(br#"{"jsonrpc":"2.0","id":2,"result":"xxx"#);
@@ -399,7 +399,7 @@ fn an_answer_that_is_too_long_fails_its_call_alone() {
 /// Rule: a call whose line the daemon refuses is answered, though the refusal does not name it.
 #[test]
 fn a_refusal_without_an_id_ends_the_call_it_must_mean() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     let refusal = r#"{"id":null,"error":{"code":-32600,"message":"a line has at most 9 bytes","data":{"kind":"too_large","retryable":false,"certainty":"not_started"}}}"#;
     assert!(talk.daemon(refusal).is_empty());
     talk.client(&call(1, "ant_send"));
@@ -414,7 +414,7 @@ fn a_refusal_without_an_id_ends_the_call_it_must_mean() {
 /// Rule: too many calls are refused immediately.
 #[test]
 fn too_many_calls_are_refused_as_busy() {
-    let mut talk = Talk::settled();
+    let mut talk = Dialogue::settled();
     for id in 0..1024 {
         assert!(talk.client(&call(id, "ant_send")).is_empty());
     }
@@ -451,7 +451,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-impl Talk {
+impl Dialogue {
     /// Does a step, and returns what the agent receives.
     fn take(&mut self, step: &Step, n_calls: &mut u32) -> Vec<String> {
         let is_up = self.server.link != Link::Down;
@@ -491,7 +491,7 @@ proptest! {
     /// most one.
     #[test]
     fn every_call_is_answered_once(steps in proptest::collection::vec(step(), 0..80)) {
-        let mut talk = Talk::new(None);
+        let mut talk = Dialogue::new(None);
         let (mut n_calls, mut cancelled, mut answers) = (0, Vec::new(), HashMap::new());
         let ends = [Step::Later(3000), Step::Down];
         for step in steps.iter().chain(&ends) {

@@ -20,7 +20,7 @@ pub(super) struct Http(Endpoint);
 
 /// Why there is no answer.
 #[derive(Debug, Serialize)]
-pub(super) struct Failed {
+pub(super) struct RequestFailure {
     kind: &'static str,
     retryable: bool,
     certainty: &'static str,
@@ -45,7 +45,7 @@ impl Http {
         &self,
         call: &Call,
         lines: &mpsc::Sender<String>,
-    ) -> Result<String, Failed> {
+    ) -> Result<String, RequestFailure> {
         let token = call.progress.then(|| format!(r#","progressToken":{}"#, call.asked));
         let name = text(&call.tool);
         let params = format!(r#""name":{name},"arguments":{}"#, call.arguments.get());
@@ -63,10 +63,10 @@ impl Http {
                     }
                 }
                 Ok(Message::Reply(_) | Message::Notification(_) | Message::Request(_)) => {}
-                Err(_) => return Err(Failed::broken("the daemon's answer cannot be read")),
+                Err(_) => return Err(RequestFailure::broken("the daemon's answer cannot be read")),
             }
         }
-        Err(Failed::broken("the daemon's answer broke off"))
+        Err(RequestFailure::broken("the daemon's answer broke off"))
     }
 
     /// Sends a request; returns the messages of the answer.
@@ -75,28 +75,32 @@ impl Http {
         method: &str,
         name: Option<&str>,
         body: String,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<Answer, RequestFailure> {
         let version = Some(Version::V2026_07_28.as_str());
         let headers = ModernHeaders { version, method, name };
         let answer = self.0.post(&headers, body).await?;
         match answer.status() {
-            StatusCode::UNAUTHORIZED => Err(Failed::refused(
+            StatusCode::UNAUTHORIZED => Err(RequestFailure::refused(
                 "unauthenticated",
                 "the session's token is invalid or no longer valid",
             )),
             StatusCode::FORBIDDEN => {
-                Err(Failed::refused("forbidden", "the session's token may not do this"))
+                Err(RequestFailure::refused("forbidden", "the session's token may not do this"))
             }
-            StatusCode::NOT_FOUND => Err(Failed::refused("gone", "the session has ended")),
+            StatusCode::NOT_FOUND => Err(RequestFailure::refused("gone", "the session has ended")),
             // Other refusals carry a JSON-RPC error.
             _ if answer.is_stream() || answer.is_json() => Ok(answer),
-            StatusCode::SERVICE_UNAVAILABLE => Err(Failed::away("the daemon is busy".to_owned())),
-            status => Err(Failed::broken(&format!("the daemon answered with status {status}"))),
+            StatusCode::SERVICE_UNAVAILABLE => {
+                Err(RequestFailure::away("the daemon is busy".to_owned()))
+            }
+            status => {
+                Err(RequestFailure::broken(&format!("the daemon answered with status {status}")))
+            }
         }
     }
 }
 
-impl From<SendError> for Failed {
+impl From<SendError> for RequestFailure {
     fn from(error: SendError) -> Self {
         match error {
             SendError::Away { reason } => {
@@ -107,13 +111,13 @@ impl From<SendError> for Failed {
     }
 }
 
-impl From<AnswerError> for Failed {
+impl From<AnswerError> for RequestFailure {
     fn from(error: AnswerError) -> Self {
         Self::broken(&format!("the daemon's answer {error}"))
     }
 }
 
-impl Failed {
+impl RequestFailure {
     fn away(message: String) -> Self {
         Self { kind: "gone", retryable: true, certainty: "not_started", message }
     }

@@ -18,7 +18,7 @@ struct Agent {
 }
 
 /// A request that waits for its answer.
-struct Asked {
+struct PendingRequest {
     stream: BufReader<TcpStream>,
     head: String,
     body: String,
@@ -57,7 +57,7 @@ impl Agent {
     }
 }
 
-impl Asked {
+impl PendingRequest {
     async fn accept(listener: &TcpListener, method: &str) -> Self {
         let (stream, _) = soon(listener.accept()).await.unwrap();
         let mut stream = BufReader::new(stream);
@@ -106,13 +106,13 @@ impl Asked {
 }
 
 /// An agent whose session has sent its tools, and the subscription.
-async fn ready(listener: &TcpListener) -> (Agent, Asked) {
+async fn ready(listener: &TcpListener) -> (Agent, PendingRequest) {
     let mut agent = Agent::start(listener);
     agent.say(r#""id":1,"method":"tools/list""#).await;
-    let mut news = Asked::accept(listener, "subscriptions/listen").await.stream().await;
+    let mut news = PendingRequest::accept(listener, "subscriptions/listen").await.stream().await;
     let acknowledged = r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}"#;
     news.event(acknowledged).await;
-    Asked::accept(listener, "tools/list").await.answer(1, LIST).await;
+    PendingRequest::accept(listener, "tools/list").await.answer(1, LIST).await;
     let listed = agent.hear().await;
     assert!(listed.contains(r#""tools":[{"name":"ant_send","#), "{listed}");
     assert!(!listed.contains("resultType"), "the agent is of the legacy era: {listed}");
@@ -126,7 +126,7 @@ async fn tools_calls_and_progress_pass_through_a_url() {
     let (mut agent, mut news) = ready(&listener).await;
     agent.say(r#""method":"notifications/initialized""#).await;
     agent.call(2).await;
-    let call = Asked::accept(&listener, "tools/call").await;
+    let call = PendingRequest::accept(&listener, "tools/call").await;
     assert!(call.head.contains("mcp-name: ant_send\r\n"), "{}", call.head);
     assert!(call.body.contains(r#""arguments":{"n":12345678901234567890}"#), "{}", call.body);
     let mut call = call.stream().await;
@@ -140,7 +140,10 @@ async fn tools_calls_and_progress_pass_through_a_url() {
     );
 
     news.event(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
-    Asked::accept(&listener, "tools/list").await.answer(1, &LIST.replace("send", "other")).await;
+    PendingRequest::accept(&listener, "tools/list")
+        .await
+        .answer(1, &LIST.replace("send", "other"))
+        .await;
     assert!(agent.hear().await.contains("notifications/tools/list_changed"));
 }
 
@@ -150,11 +153,11 @@ async fn a_call_that_is_cancelled_or_broken_off_is_told_truthfully() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (mut agent, _news) = ready(&listener).await;
     agent.call(2).await;
-    let call = Asked::accept(&listener, "tools/call").await;
+    let call = PendingRequest::accept(&listener, "tools/call").await;
     agent.say(r#""method":"notifications/cancelled","params":{"requestId":2}"#).await;
     call.closed().await;
     agent.call(3).await;
-    drop(Asked::accept(&listener, "tools/call").await.stream().await);
+    drop(PendingRequest::accept(&listener, "tools/call").await.stream().await);
     let broken = agent.hear().await;
     assert!(broken.contains(r#""id":3"#) && broken.contains("may_have_run"), "{broken}");
     drop(listener);
@@ -168,7 +171,7 @@ async fn a_call_that_is_cancelled_or_broken_off_is_told_truthfully() {
 async fn a_token_that_is_refused_is_said_without_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut agent = Agent::start(&listener);
-    let mut refused = Asked::accept(&listener, "subscriptions/listen").await;
+    let mut refused = PendingRequest::accept(&listener, "subscriptions/listen").await;
     refused
         .write("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         .await;

@@ -18,7 +18,7 @@ const RECONNECT: Duration = Duration::from_secs(1);
 
 /// How a stream ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Pumped {
+pub(super) enum StreamEnd {
     /// With the expected answer.
     Answered,
     /// Without the expected answer.
@@ -32,17 +32,17 @@ pub(super) async fn pump(
     stream: &mut Answer,
     waited_for: Option<&Id>,
     lines: &mpsc::Sender<String>,
-) -> Pumped {
+) -> StreamEnd {
     while let Ok(Some(message)) = stream.next().await {
         let is_answer = is_answer(&message, waited_for);
         if lines.send(on_one_line(message)).await.is_err() {
-            return Pumped::NobodyReads;
+            return StreamEnd::NobodyReads;
         }
         if is_answer {
-            return Pumped::Answered;
+            return StreamEnd::Answered;
         }
     }
-    Pumped::Ended
+    StreamEnd::Ended
 }
 
 /// The messages to the MCP session outside of any request, while it exists.
@@ -50,7 +50,7 @@ pub(super) async fn news(daemon: Arc<Daemon>, lines: mpsc::Sender<String>) {
     while let Some(session) = daemon.session().await {
         match daemon.listen(&session, None).await {
             Ok(mut stream) if stream.is_stream() => {
-                if pump(&mut stream, None, &lines).await == Pumped::NobodyReads {
+                if pump(&mut stream, None, &lines).await == StreamEnd::NobodyReads {
                     return;
                 }
             }

@@ -9,7 +9,7 @@ use ringback_mcp_wire::{
 use tokio::sync::mpsc;
 
 use super::daemon::{Daemon, SESSION_ID, Session};
-use super::events::{self, Pumped};
+use super::events::{self, StreamEnd};
 use crate::{Answer, Endpoint, ModernHeaders, SendError};
 
 /// How often a broken stream is resumed.
@@ -112,8 +112,8 @@ impl Exchange {
         let mut last_event = None;
         for _ in 0..RESUMES_MAX {
             match events::pump(&mut stream, self.id.as_ref(), lines).await {
-                Pumped::Answered | Pumped::NobodyReads => return Ok(()),
-                Pumped::Ended => {}
+                StreamEnd::Answered | StreamEnd::NobodyReads => return Ok(()),
+                StreamEnd::Ended => {}
             }
             let event = stream.last_event_id().and_then(|id| HeaderValue::from_str(id).ok());
             last_event = event.or(last_event);

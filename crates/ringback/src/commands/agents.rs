@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
-use ringback_agents::preset::{Found, Preset, check, find_program, preset, presets};
+use ringback_agents::preset::{InstalledAgent, Preset, check, find_program, preset, presets};
 use serde::Serialize;
 
 use crate::config::Environment;
@@ -42,7 +42,7 @@ pub enum AgentsAction {
 }
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct AgentList {
     agents: Vec<Row>,
 }
 
@@ -67,9 +67,9 @@ pub(crate) async fn run(args: &AgentsArgs, environment: &Environment) -> Result<
             let path = environment.get("PATH").unwrap_or_default();
             let row = |preset: &'static Preset| {
                 let program = find_program(&preset.program, path);
-                Row::of(preset, program.map(|program| Found { program, version: None }))
+                Row::of(preset, program.map(|program| InstalledAgent { program, version: None }))
             };
-            let listed = Listed { agents: presets().iter().map(row).collect() };
+            let listed = AgentList { agents: presets().iter().map(row).collect() };
             screen.answer(&listed, |listed| table(screen, listed))
         }
         AgentsAction::Check { name: None } => {
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: &AgentsArgs, environment: &Environment) -> Result<
             for preset in presets() {
                 agents.push(checked(preset, environment).await);
             }
-            screen.answer(&Listed { agents }, |listed| findings(screen, listed))
+            screen.answer(&AgentList { agents }, |listed| findings(screen, listed))
         }
         AgentsAction::Check { name: Some(name) } => one(name, screen, environment).await,
     }
@@ -122,7 +122,7 @@ async fn checked(preset: &'static Preset, environment: &Environment) -> Row {
 }
 
 impl Row {
-    fn of(preset: &'static Preset, found: Option<Found>) -> Self {
+    fn of(preset: &'static Preset, found: Option<InstalledAgent>) -> Self {
         let is_found = found.is_some();
         let (path, version) = match found {
             Some(found) => (Some(found.program.display().to_string()), found.version),
@@ -141,7 +141,7 @@ impl Row {
     }
 }
 
-fn table(screen: Screen, listed: &Listed) -> String {
+fn table(screen: Screen, listed: &AgentList) -> String {
     let rows = listed.agents.iter().map(|row| {
         let place = row.path.clone().unwrap_or_else(|| "not installed".to_owned());
         [row.name.to_owned(), row.title.to_owned(), row.protocol.to_owned(), place]
@@ -149,7 +149,7 @@ fn table(screen: Screen, listed: &Listed) -> String {
     screen.table(["NAME", "AGENT", "PROTOCOL", "PROGRAM"], rows, "no agents")
 }
 
-fn findings(screen: Screen, listed: &Listed) -> String {
+fn findings(screen: Screen, listed: &AgentList) -> String {
     let rows = listed.agents.iter().map(|row| {
         let found = match (&row.path, &row.version) {
             (None, _) => format!("not installed; {}", row.install),

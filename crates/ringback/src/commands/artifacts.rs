@@ -11,7 +11,7 @@ use ringback_proto::tool::tools::{AddAnnotation, ArtifactCreate, ArtifactGet, Ar
 use ringback_proto::value::Value;
 
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, json_text, moment, size};
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::token::Lifetime;
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, moment};
 
@@ -52,7 +52,7 @@ pub struct AuditArgs {
 
 /// The answer in JSON.
 #[derive(Debug, Serialize)]
-struct Found {
+struct AuditReport {
     entries: Vec<AuditEntry>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: AuditArgs, environment: &Environment) -> Result<()
             break;
         }
     }
-    screen.answer(&Found { entries: found }, |found| table(screen, &found.entries))
+    screen.answer(&AuditReport { entries: found }, |found| table(screen, &found.entries))
 }
 
 impl AuditArgs {

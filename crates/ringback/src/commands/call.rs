@@ -18,11 +18,11 @@ use ringback_proto::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{self, Takes};
+use crate::arguments::{self, ToolInput};
 use crate::config::Environment;
-use crate::connect::{ConnectArgs, Target};
+use crate::connection::{ConnectArgs, Target};
 use crate::failure::Failure;
-use crate::follow::{self, Ended, Shown};
+use crate::followed_call::{self, FollowEnd, OutputDetail};
 use crate::nearest::nearest;
 use crate::screen::{Screen, json_text};
 
@@ -83,12 +83,12 @@ pub enum OutputFormat {
 
 /// A call that continues as a job.
 #[derive(Debug, Serialize)]
-struct Handed {
-    job: HandedJob,
+struct JobReport {
+    job: ReportedJob,
 }
 
 #[derive(Debug, Serialize)]
-struct HandedJob {
+struct ReportedJob {
     job_id: Option<JobId>,
     tool: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,7 +129,7 @@ pub(crate) async fn run(args: CallArgs, environment: &Environment) -> Result<(),
         let target = args.connect.target(environment)?;
         return on_line(&target, screen, &args, json.as_deref()).await;
     };
-    let input = Takes::native(row)?.input(json.as_deref(), &args.pairs)?;
+    let input = ToolInput::native(row)?.input(json.as_deref(), &args.pairs)?;
     let request = arguments::request(row, &input)?;
     let target = args.connect.target(environment)?;
     target.run(async |client| call(client, screen, &args, row, request).await).await
@@ -144,12 +144,12 @@ async fn on_line(
 ) -> Result<(), Failure> {
     let called = target.run(async |client| {
         let tool = offered(client, &args.tool).await?;
-        let input = Takes::on_line(&tool).input(json, &args.pairs)?;
+        let input = ToolInput::on_line(&tool).input(json, &args.pairs)?;
         let arguments = arguments::passed(&input)?;
         let options = CallOptions { deadline_ms: args.deadline, ..CallOptions::default() };
-        let shown = if args.stream { Shown::All } else { Shown::Answer };
+        let shown = if args.stream { OutputDetail::All } else { OutputDetail::Answer };
         let call = ToolCall::Named { name: tool.name, arguments };
-        follow::to_end(client, screen, call, options, shown).await
+        followed_call::to_end(client, screen, call, options, shown).await
     });
     match called.await {
         // A mistyped native tool name is reported even without a daemon.
@@ -195,12 +195,12 @@ async fn call(
     let options = CallOptions { deadline_ms: args.deadline, ..CallOptions::default() };
     if args.stream {
         let call = ToolCall::Native(request);
-        return follow::to_end(client, screen, call, options, Shown::All).await;
+        return followed_call::to_end(client, screen, call, options, OutputDetail::All).await;
     }
     if row.makes_job && screen.is_watched() && !wait.is_zero() {
-        return match follow::watched(client, screen, request, options, wait).await? {
-            Ended::Done(response) => show(screen, *response),
-            Ended::GoesOn(job_id) => hand_over(screen, row, job_id, Some(row.timing)),
+        return match followed_call::watched(client, screen, request, options, wait).await? {
+            FollowEnd::Done(response) => show(screen, *response),
+            FollowEnd::GoesOn(job_id) => hand_over(screen, row, job_id, Some(row.timing)),
         };
     }
     let wait_ms = (row.makes_job && !wait.is_zero())
@@ -230,7 +230,7 @@ fn hand_over(
     job_id: Option<JobId>,
     expected_timing: Option<ToolTiming>,
 ) -> Result<(), Failure> {
-    let handed = Handed { job: HandedJob { job_id, tool: row.name, expected_timing } };
+    let handed = JobReport { job: ReportedJob { job_id, tool: row.name, expected_timing } };
     screen.answer(&handed, |_| job_id.map(|id| id.to_string()).unwrap_or_default())?;
     if let Some(job_id) = job_id {
         screen.remark(format_args!(

@@ -11,7 +11,7 @@ use ringback_proto::request::{CasInspectRequest, CasInspectedResponse, CasStatsR
 use ringback_proto::tool::tools::{CasInspect, CasStats};
 
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, size};
 

@@ -42,14 +42,14 @@ pub enum ConfigAction {
 }
 
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CheckReport {
     ok: bool,
     file: Option<PathBuf>,
     warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Located {
+struct ConfigLocation {
     file: Option<PathBuf>,
     exists: bool,
 }
@@ -77,12 +77,12 @@ pub(crate) fn run(args: &ConfigArgs, environment: &Environment) -> Result<(), Fa
             Daemon::check(&config)?;
             warn(screen, &config);
             let warnings = config.old_names().iter().map(ToString::to_string).collect();
-            let checked = Checked { ok: true, file, warnings };
+            let checked = CheckReport { ok: true, file, warnings };
             screen.answer(&checked, |_| "the configuration is valid".to_owned())
         }
         ConfigAction::Path => {
             let exists = file.as_deref().is_some_and(std::path::Path::exists);
-            screen.answer(&Located { file, exists }, |located| match &located.file {
+            screen.answer(&ConfigLocation { file, exists }, |located| match &located.file {
                 Some(file) if located.exists => file.display().to_string(),
                 Some(file) => format!("{} (not found: defaults apply)", file.display()),
                 None => {

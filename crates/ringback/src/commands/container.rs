@@ -16,7 +16,7 @@ use ringback_proto::tool::tools::{
 use serde::Serialize;
 
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, moment};
 
@@ -90,7 +90,7 @@ pub enum ContainerAction {
 
 /// All containers.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct ContainerList {
     containers: Vec<Row>,
 }
 
@@ -184,7 +184,7 @@ fn ended(screen: Screen, result: &ExecResultResponse) -> Result<(), Failure> {
 }
 
 /// Lists all projects that have a container.
-async fn list(client: &Client) -> Result<Listed, Failure> {
+async fn list(client: &Client) -> Result<ContainerList, Failure> {
     let (mut containers, mut cursor) = (Vec::new(), None);
     loop {
         let request = ProjectListRequest { name_contains: None, limit: Some(PAGE), cursor };
@@ -195,12 +195,12 @@ async fn list(client: &Client) -> Result<Listed, Failure> {
         }));
         cursor = page.next_cursor;
         if cursor.is_none() {
-            return Ok(Listed { containers });
+            return Ok(ContainerList { containers });
         }
     }
 }
 
-fn table(screen: Screen, listed: &Listed) -> String {
+fn table(screen: Screen, listed: &ContainerList) -> String {
     let rows = listed.containers.iter().map(|row| {
         let image = row.container.image.clone().unwrap_or_else(|| "-".to_owned());
         [

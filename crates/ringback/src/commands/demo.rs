@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use serde::Serialize;
 
-use crate::connect::interruptible;
+use crate::connection::interruptible;
 use crate::failure::Failure;
 use crate::screen::Screen;
 use stage::Stage;

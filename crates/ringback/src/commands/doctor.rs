@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::commands::mcp::{Agent, daemon_at, key};
 use crate::config::{Config, ConfigError, Environment, SandboxBackend};
 use crate::confinement;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::daemon::TOKEN_FILE;
 use crate::daemon::settings::provider;
 use crate::failure::Failure;

@@ -9,10 +9,10 @@ use ringback_proto::event::{ClientToolCall, SequencedEvent};
 use serde::Serialize;
 
 use crate::config::Environment;
-use crate::connect::{ConnectArgs, Target, interruptible};
+use crate::connection::{ConnectArgs, Target, interruptible};
 use crate::failure::Failure;
 use crate::feed::{Feed, check_types};
-use crate::follow::chunk_text;
+use crate::followed_call::chunk_text;
 use crate::screen::{Screen, moment};
 
 /// `ringback events`
@@ -47,7 +47,7 @@ pub struct EventsArgs {
 
 /// The events the daemon still keeps.
 #[derive(Debug, Default, Serialize)]
-struct Kept {
+struct EventBatch {
     events: VecDeque<SequencedEvent>,
     cursor: String,
     missed: u64,
@@ -55,7 +55,7 @@ struct Kept {
 
 /// A gap in the followed events.
 #[derive(Debug, Serialize)]
-struct Missed<'a> {
+struct GapReport<'a> {
     missed: MissedRange<'a>,
 }
 
@@ -90,9 +90,9 @@ pub(crate) async fn run(args: EventsArgs, environment: &Environment) -> Result<(
         .await
 }
 
-async fn kept(client: &Client, args: &EventsArgs) -> Result<Kept, Failure> {
+async fn kept(client: &Client, args: &EventsArgs) -> Result<EventBatch, Failure> {
     let mut feed = Feed::after(client, &args.types, args.after.clone());
-    let mut kept = Kept::default();
+    let mut kept = EventBatch::default();
     loop {
         let page = feed.kept().await?;
         kept.cursor = page.cursor;
@@ -130,9 +130,9 @@ async fn follow(target: &Target, screen: Screen, args: &EventsArgs) -> Result<()
     }
 }
 
-fn missed(gap: &Gap) -> Missed<'_> {
+fn missed(gap: &Gap) -> GapReport<'_> {
     let (first, last) = (*gap.missed.start(), *gap.missed.end());
-    Missed { missed: MissedRange { topic: &gap.topic, first, last } }
+    GapReport { missed: MissedRange { topic: &gap.topic, first, last } }
 }
 
 fn gap_text(gap: &Gap) -> String {

@@ -8,9 +8,9 @@ use ringback_proto::value::Value;
 use ringback_proto::{CallOptions, ToolCall};
 
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
-use crate::follow::{self, Shown};
+use crate::followed_call::{self, OutputDetail};
 use crate::screen::Screen;
 
 /// `ringback image`
@@ -60,7 +60,14 @@ pub(crate) async fn run(args: ImageArgs, environment: &Environment) -> Result<()
             ImageAction::Rebuild { name, project } => {
                 let request = ImageRebuildRequest { project_id: project, image: name };
                 let call = ToolCall::Native(request.into());
-                follow::to_end(client, screen, call, CallOptions::default(), Shown::All).await
+                followed_call::to_end(
+                    client,
+                    screen,
+                    call,
+                    CallOptions::default(),
+                    OutputDetail::All,
+                )
+                .await
             }
         })
         .await

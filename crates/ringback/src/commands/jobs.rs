@@ -12,7 +12,7 @@ use ringback_proto::request::{
 use ringback_proto::tool::tools::{JobCancel, JobList, JobStatus};
 
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, json_text, maybe_moment, moment, span};
 

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::commands::serve::Signals;
 use crate::config::{Config, Environment, ServeFlags};
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::telemetry::Telemetry;

@@ -17,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use self::calls::Calls;
 use self::child::Program;
 use crate::config::Environment;
-use crate::connect::{ConnectArgs, HttpTarget};
+use crate::connection::{ConnectArgs, HttpTarget};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -78,7 +78,7 @@ pub struct OfferArgs {
 /// An event in JSON.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Told<'a> {
+enum OfferEvent<'a> {
     Offered { tool: &'a str, call: String },
     Lost { reason: &'a str },
     Back,
@@ -141,7 +141,7 @@ pub(crate) async fn run(args: OfferArgs, environment: &Environment) -> Result<()
     };
     for tool in line.full_names() {
         let call = format!("ringback call {tool}{sample}");
-        announce(screen, &Told::Offered { tool, call })?;
+        announce(screen, &OfferEvent::Offered { tool, call })?;
     }
     let mut calls =
         Calls::new(args.program()?, args.name, line.party(), args.concurrency, grace, screen);
@@ -167,30 +167,30 @@ async fn serve(line: &mut Line, calls: &mut Calls, screen: Screen) -> Result<(),
         match event {
             LineEvent::Call(call) => calls.begin(call).await,
             LineEvent::Cancel { request_id, reason } => calls.cancel(&request_id, &reason),
-            LineEvent::Lost { reason } => announce(screen, &Told::Lost { reason: &reason })?,
+            LineEvent::Lost { reason } => announce(screen, &OfferEvent::Lost { reason: &reason })?,
             LineEvent::Back { anew } => {
                 if anew {
                     calls.cancel_all();
                 }
-                announce(screen, &Told::Back)?;
+                announce(screen, &OfferEvent::Back)?;
             }
         }
     }
 }
 
-fn announce(screen: Screen, told: &Told<'_>) -> Result<(), Failure> {
+fn announce(screen: Screen, told: &OfferEvent<'_>) -> Result<(), Failure> {
     if screen.is_json() {
         return screen.item(told, |_| String::new());
     }
     match told {
-        Told::Offered { tool, call } => screen.text(format_args!(
+        OfferEvent::Offered { tool, call } => screen.text(format_args!(
             "`{tool}` is available; stop with Ctrl-C. To call it from another terminal:\n  {call}"
         )),
-        Told::Lost { reason } => {
+        OfferEvent::Lost { reason } => {
             screen.remark(format_args!("connection lost ({reason}); reconnecting"));
             Ok(())
         }
-        Told::Back => {
+        OfferEvent::Back => {
             screen.remark("reconnected");
             Ok(())
         }

@@ -17,7 +17,7 @@ use super::network::NetworkArgs;
 use super::permissions::{self, PermissionArgs};
 use super::spending::SpendArgs;
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, maybe_moment, moment};
 

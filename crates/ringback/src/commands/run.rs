@@ -26,7 +26,7 @@ use crate::commands::session::origin::Origins;
 use crate::commands::session::{changes, start};
 use crate::commands::spending::{SpendArgs, used};
 use crate::config::Environment;
-use crate::connect::{ConnectArgs, Interrupts};
+use crate::connection::{ConnectArgs, Interrupts};
 use crate::failure::Failure;
 use crate::screen::{Screen, counted, size};
 
@@ -82,7 +82,7 @@ pub struct RunArgs {
 /// An event in JSON.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Told<'a> {
+enum RunEvent<'a> {
     Copied { session_id: SessionId, files: u64, bytes: u64 },
     Changed(&'a WorkspaceDiffResponse),
 }
@@ -145,7 +145,7 @@ async fn work(
     origins.remember(id, copy.dir())?;
     let (files, bytes) = (copy.packed().files, copy.packed().bytes);
     if screen.is_json() {
-        screen.item(&Told::Copied { session_id: id, files, bytes }, |_| String::new())?;
+        screen.item(&RunEvent::Copied { session_id: id, files, bytes }, |_| String::new())?;
     }
     let (size, dir) = (size(bytes), copy.dir().display());
     let files = counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
@@ -167,7 +167,7 @@ async fn work(
     let followed = start::watch(client, screen, id, &args.caller, true).await?;
     let changed = diff(client, session).await?;
     changes::remark_skipped(screen, &changed);
-    screen.item(&Told::Changed(&changed), |_| changes::shown(screen, &changed))?;
+    screen.item(&RunEvent::Changed(&changed), |_| changes::shown(screen, &changed))?;
     let shown = client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
     if let Some(used) = used(&shown) {
         screen.remark(format_args!("model: {used}"));

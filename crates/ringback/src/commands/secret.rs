@@ -83,7 +83,7 @@ pub struct SetArgs {
 
 /// A completed action.
 #[derive(Debug, Serialize)]
-struct Done<'a> {
+struct ActionReport<'a> {
     name: &'a SecretName,
     done: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,7 @@ struct Done<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct SecretList {
     secrets: Vec<SecretInfo>,
 }
 
@@ -108,16 +108,16 @@ pub(crate) async fn run(args: SecretArgs, environment: &Environment) -> Result<(
         SecretAction::Set(set) => keep(&set, &config, &vault, screen),
         SecretAction::List => {
             let secrets = vault.list().map_err(wrong)?;
-            screen.answer(&Listed { secrets }, |listed| table(screen, &listed.secrets))
+            screen.answer(&SecretList { secrets }, |listed| table(screen, &listed.secrets))
         }
         SecretAction::Remove { name } => {
             vault.remove(&name).map_err(wrong)?;
-            let done = Done { name: &name, done: "removed", kind: None };
+            let done = ActionReport { name: &name, done: "removed", kind: None };
             screen.answer(&done, |_| format!("`{name}` removed"))
         }
         SecretAction::Check { name } => {
             vault.get(&name).await.map_err(wrong)?;
-            let done = Done { name: &name, done: "checked", kind: None };
+            let done = ActionReport { name: &name, done: "checked", kind: None };
             screen.answer(&done, |_| format!("`{name}` is available"))
         }
     }
@@ -130,7 +130,7 @@ fn keep(set: &SetArgs, config: &Config, vault: &Vault, screen: Screen) -> Result
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     vault.set(name, source, now_ms).map_err(wrong)?;
-    screen.answer(&Done { name, done: "set", kind: Some(kind) }, |_| {
+    screen.answer(&ActionReport { name, done: "set", kind: Some(kind) }, |_| {
         format!("`{name}` stored; check it with `ringback secret check {name}`")
     })
 }

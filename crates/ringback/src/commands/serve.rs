@@ -7,7 +7,7 @@ use ringback_service::Layer;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::{Config, Environment, ServeFlags};
-use crate::daemon::{Daemon, Listening};
+use crate::daemon::{Daemon, DaemonAddresses};
 use crate::failure::Failure;
 use crate::screen::Screen;
 use crate::telemetry::Telemetry;
@@ -121,7 +121,7 @@ async fn live(
     }
 }
 
-fn announce(screen: Screen, listening: &Listening) -> Result<(), Failure> {
+fn announce(screen: Screen, listening: &DaemonAddresses) -> Result<(), Failure> {
     screen.item(listening, |listening| {
         let also = |socket: &Option<String>| {
             socket.as_ref().map(|socket| format!(" and {socket}")).unwrap_or_default()

@@ -27,7 +27,7 @@ use self::keyboard::Keyboard;
 use super::network::policy;
 use super::spending::limited;
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, maybe_moment, moment, span};
 
@@ -116,7 +116,7 @@ pub enum SessionRequest {
         project: Option<ProjectId>,
         /// Only sessions in this state
         #[arg(long)]
-        status: Option<Standing>,
+        status: Option<SessionStateArg>,
         /// Maximum number of results
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u32,
@@ -154,7 +154,7 @@ pub enum SessionRequest {
 
 /// The state of a session.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Standing {
+pub enum SessionStateArg {
     /// Being created
     Starting,
     /// The agent is working
@@ -169,15 +169,15 @@ pub enum Standing {
     Interrupted,
 }
 
-impl From<Standing> for SessionState {
-    fn from(standing: Standing) -> Self {
+impl From<SessionStateArg> for SessionState {
+    fn from(standing: SessionStateArg) -> Self {
         match standing {
-            Standing::Starting => Self::Starting,
-            Standing::Running => Self::Running,
-            Standing::Idle => Self::Idle,
-            Standing::Ended => Self::Ended,
-            Standing::Failed => Self::Failed,
-            Standing::Interrupted => Self::Interrupted,
+            SessionStateArg::Starting => Self::Starting,
+            SessionStateArg::Running => Self::Running,
+            SessionStateArg::Idle => Self::Idle,
+            SessionStateArg::Ended => Self::Ended,
+            SessionStateArg::Failed => Self::Failed,
+            SessionStateArg::Interrupted => Self::Interrupted,
         }
     }
 }

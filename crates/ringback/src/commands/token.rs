@@ -12,7 +12,7 @@ use ringback_proto::request::{
 use ringback_proto::tool::tools::{TokenCreate, TokenList, TokenRevoke};
 
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, maybe_moment, moment};
 use crate::units;

@@ -9,7 +9,7 @@ use ringback_proto::tool::tools::ListTools;
 use ringback_proto::value::Value;
 
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, json_text};
 

@@ -22,12 +22,12 @@ use crate::failure::Failure;
 pub struct VerifyArgs {
     /// The protocol to check.
     #[command(subcommand)]
-    pub what: What,
+    pub what: VerifyTarget,
 }
 
 /// The protocols that can be checked.
 #[derive(Debug, Subcommand)]
-pub enum What {
+pub enum VerifyTarget {
     /// Check a program that offers tools over `/client-tools`
     ClientTools(ClientToolsArgs),
     /// Check a program that offers tools over HOOT01
@@ -37,15 +37,15 @@ pub enum What {
 impl VerifyArgs {
     pub(crate) const fn wants_json(&self) -> bool {
         match &self.what {
-            What::ClientTools(args) => args.candidate.json,
-            What::Worker(args) => args.candidate.json,
+            VerifyTarget::ClientTools(args) => args.candidate.json,
+            VerifyTarget::Worker(args) => args.candidate.json,
         }
     }
 }
 
 pub(crate) async fn run(args: VerifyArgs) -> Result<(), Failure> {
     match args.what {
-        What::ClientTools(args) => client_tools::run(&args).await,
-        What::Worker(args) => worker::run(&args).await,
+        VerifyTarget::ClientTools(args) => client_tools::run(&args).await,
+        VerifyTarget::Worker(args) => worker::run(&args).await,
     }
 }

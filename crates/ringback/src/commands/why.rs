@@ -6,7 +6,7 @@ use ringback_proto::request::{CallExplainedResponse, CallWhyRequest};
 use ringback_proto::tool::tools::CallWhy;
 
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connection::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, moment, span};
 

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::section::Raw;
-use super::{Config, ConfigError, Key, Name, Origin, renamed};
+use super::{Config, ConfigError, Key, Name, Origin, old_names};
 
 /// The prefix of every variable of this program.
 const PREFIX: &str = "RINGBACK_";
@@ -76,7 +76,7 @@ pub(super) fn variable(name: Name<'_>) -> String {
 fn key_of(given: &str) -> Option<(String, String)> {
     let name = given.strip_prefix(PREFIX)?.to_lowercase();
     let keys = Config::keys();
-    let mut known = keys.iter().map(Key::as_name).chain(renamed::old_names());
+    let mut known = keys.iter().map(Key::as_name).chain(old_names::old_names());
     if let Some(Name { section, key }) = known.find(|name| variable(*name) == given) {
         return Some((section.to_owned(), key.to_owned()));
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::section::Key;
-use super::{Config, Name, env, renamed};
+use super::{Config, Name, env, old_names};
 use crate::nearest::nearest_by;
 
 /// The exit code for a bad configuration.
@@ -117,7 +117,7 @@ impl UnknownKey {
 
 /// Returns the key that was probably meant.
 fn nearest_key(name: Name<'_>) -> Option<Key> {
-    let name = Name { section: renamed::section(name.section), ..name };
+    let name = Name { section: old_names::section(name.section), ..name };
     nearest_by(&name.full(), Config::keys(), Key::full_name)
 }
 

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use super::section::Raw;
-use super::{Config, ConfigError, Environment, Name, Origin, ServeFlags, renamed};
+use super::{Config, ConfigError, Environment, Name, Origin, ServeFlags, old_names};
 
 /// The path of the file, and whether it was given explicitly.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
+pub(super) struct ConfigPath {
     pub(super) path: PathBuf,
     /// A file given explicitly must exist; the default one need not.
     must_exist: bool,
@@ -24,15 +24,15 @@ struct Source<'a> {
     text: &'a str,
 }
 
-pub(super) fn locate(flags: &ServeFlags, environment: &Environment) -> Option<Located> {
+pub(super) fn locate(flags: &ServeFlags, environment: &Environment) -> Option<ConfigPath> {
     let named =
         flags.config.clone().or_else(|| environment.get("RINGBACK_CONFIG").map(PathBuf::from));
     if let Some(path) = named {
-        return Some(Located { path, must_exist: true });
+        return Some(ConfigPath { path, must_exist: true });
     }
     let home = || environment.absolute_dir("HOME").map(|home| home.join(".config"));
     let config_home = environment.absolute_dir("XDG_CONFIG_HOME").or_else(home)?;
-    Some(Located { path: config_home.join("ringback").join("config.toml"), must_exist: false })
+    Some(ConfigPath { path: config_home.join("ringback").join("config.toml"), must_exist: false })
 }
 
 /// Reads the file; `None` if the default one does not exist.
@@ -40,7 +40,7 @@ pub(super) fn read(
     flags: &ServeFlags,
     environment: &Environment,
 ) -> Result<Option<(PathBuf, String)>, ConfigError> {
-    let Some(Located { path, must_exist }) = locate(flags, environment) else { return Ok(None) };
+    let Some(ConfigPath { path, must_exist }) = locate(flags, environment) else { return Ok(None) };
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => Ok(None),
@@ -74,7 +74,7 @@ impl Source<'_> {
         table: &DeTable<'_>,
         origin: Origin,
     ) -> Result<(), ConfigError> {
-        if config.section(renamed::section(section)).is_none() || section.is_empty() {
+        if config.section(old_names::section(section)).is_none() || section.is_empty() {
             return Err(ConfigError::unknown(Name { section, key: "" }, origin));
         }
         for (key, value) in table {

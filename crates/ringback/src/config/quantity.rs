@@ -39,7 +39,7 @@ pub struct Percent(pub u64);
 
 /// A limit, or `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound<T>(pub Option<T>);
+pub struct OptionalLimit<T>(pub Option<T>);
 
 /// A quantity, or `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Auto<T>(pub Option<T>);
 
 /// A quantity that can be a limit; its default is zero.
 pub(super) trait Quantity: Value + Default + PartialEq {
-    /// The kind of [`Bound`].
+    /// The kind of [`OptionalLimit`].
     const OR_NONE: &'static str;
     /// The kind of [`Auto`].
     const OR_AUTO: &'static str;
@@ -175,7 +175,7 @@ impl Value for Percent {
     }
 }
 
-impl<T: Quantity> Value for Bound<T> {
+impl<T: Quantity> Value for OptionalLimit<T> {
     const KIND: &'static str = T::OR_NONE;
 
     /// A limit of nothing is a mistake: `none` lifts it.
@@ -260,10 +260,10 @@ mod tests {
         for (text, expected) in
             [("none", Some(None)), ("7", Some(Some(7))), ("0", None), ("", None), ("auto", None)]
         {
-            assert_eq!(read::<Bound<u64>>(text).map(|bound| bound.0), expected, "{text}");
+            assert_eq!(read::<OptionalLimit<u64>>(text).map(|bound| bound.0), expected, "{text}");
         }
-        assert_eq!(read("4GiB"), Some(Bound(Some(ByteSize(4 << 30)))));
-        assert_eq!(read::<Bound<ByteSize>>("0GiB"), None);
+        assert_eq!(read("4GiB"), Some(OptionalLimit(Some(ByteSize(4 << 30)))));
+        assert_eq!(read::<OptionalLimit<ByteSize>>("0GiB"), None);
         for (text, expected) in [("auto", Some(None)), ("0", Some(Some(0))), ("none", None)] {
             assert_eq!(read::<Auto<u64>>(text).map(|auto| auto.0), expected, "{text}");
         }
@@ -273,9 +273,9 @@ mod tests {
     fn quantities_are_shown_as_people_write_them() {
         let shown = |value: Option<toml::Value>| value.unwrap().as_str().unwrap().to_owned();
         assert_eq!(shown(Seconds::secs(1800).show()), "30m");
-        assert_eq!(shown(Bound(Some(ByteSize(4 << 30))).show()), "4GiB");
-        assert_eq!(shown(Bound(Some(Percent(200))).show()), "200%");
-        assert_eq!(shown(Bound::<u64>(None).show()), "none");
+        assert_eq!(shown(OptionalLimit(Some(ByteSize(4 << 30))).show()), "4GiB");
+        assert_eq!(shown(OptionalLimit(Some(Percent(200))).show()), "200%");
+        assert_eq!(shown(OptionalLimit::<u64>(None).show()), "none");
         assert_eq!(shown(Auto::<u64>(None).show()), "auto");
         assert_eq!(PlainMillis(30_000).show(), Some(30_000.into()));
     }

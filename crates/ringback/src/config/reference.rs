@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Config, Key, renamed};
+use super::{Config, Key, old_names};
 
 impl Config {
     /// Returns the reference table in Markdown, one row per key.
@@ -20,7 +20,7 @@ impl Config {
     /// Returns the table of old names in Markdown, one row per key.
     #[must_use]
     pub fn renamed_markdown() -> String {
-        let rows = renamed::RENAMED.map(|(old, new)| format!("| `{old}` | `{new}` |\n"));
+        let rows = old_names::RENAMED.map(|(old, new)| format!("| `{old}` | `{new}` |\n"));
         format!("| old name | name |\n|---|---|\n{}", rows.concat())
     }
 }

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use ringback_broker::{DiskLimits, KeepFree};
+use ringback_broker::{DiskLimits, DiskReserve};
 use ringback_sandbox::{BackendChoice, DockerSettings};
 
 use super::Environment;
 use super::images::Images;
-use super::quantity::{Auto, Bound, ByteSize, Percent};
+use super::quantity::{Auto, ByteSize, OptionalLimit, Percent};
 use super::section::{Raw, section};
 use super::value::{Value, mismatch, text};
 
@@ -36,15 +36,15 @@ section! {
         /// included automatically ([agents.md](agents.md#in-a-box)).
         pub read_only: Vec<PathBuf> = Vec::new(),
         /// Memory of one agent with everything it starts, or `none` for no limit.
-        pub memory: Bound<ByteSize> = Bound(limits().memory_bytes.map(ByteSize)),
+        pub memory: OptionalLimit<ByteSize> = OptionalLimit(limits().memory_bytes.map(ByteSize)),
         /// Maximum number of processes and threads of one agent, or `none`.
-        pub processes: Bound<u64> = Bound(limits().processes.map(u64::from)),
+        pub processes: OptionalLimit<u64> = OptionalLimit(limits().processes.map(u64::from)),
         /// Processor time of one agent, in percent of one processor, or `none`.
-        pub cpu: Bound<Percent> = Bound(limits().cpu_percent.map(|cpu| Percent(cpu.into()))),
+        pub cpu: OptionalLimit<Percent> = OptionalLimit(limits().cpu_percent.map(|cpu| Percent(cpu.into()))),
         /// Largest file an agent can write, or `none`.
-        pub file: Bound<ByteSize> = Bound(limits().file_bytes.map(ByteSize)),
+        pub file: OptionalLimit<ByteSize> = OptionalLimit(limits().file_bytes.map(ByteSize)),
         /// Maximum number of open files of one process of an agent, or `none`.
-        pub open_files: Bound<u64> = Bound(limits().open_files),
+        pub open_files: OptionalLimit<u64> = OptionalLimit(limits().open_files),
         /// Size of an agent's `/tmp`. Its content counts as memory.
         pub tmp: ByteSize = ByteSize(limits().tmp_bytes),
         /// Images built here for a container engine: `[sandbox.images.NAME]` with `dir`, a
@@ -57,7 +57,7 @@ section! {
         /// Disk space of an agent, or `none`: its workspace, the home beside it, and content that it
         /// stored. The same limit applies to the directory of a container. An agent or container
         /// over the limit is ended.
-        pub workspace: Bound<ByteSize> = Bound(disk().workspace_bytes.map(ByteSize)),
+        pub workspace: OptionalLimit<ByteSize> = OptionalLimit(disk().workspace_bytes.map(ByteSize)),
         /// Free space to keep on the disk of `data_dir`; `auto` is a gigabyte, or a twentieth of
         /// the disk if that is less. Below it, no agent is started, no content of more than 256 KiB
         /// is stored, and the agent, container or command that grows fastest is ended.
@@ -90,7 +90,7 @@ impl Sandbox {
     /// Returns the disk limits of agents.
     #[must_use]
     pub fn disk(&self) -> DiskLimits {
-        let keep = |number: Option<u64>| number.map_or(KeepFree::Usual, KeepFree::Bytes);
+        let keep = |number: Option<u64>| number.map_or(DiskReserve::Usual, DiskReserve::Bytes);
         DiskLimits {
             workspace_bytes: bytes(self.workspace),
             keep_free: keep(self.keep_free.0.map(|size| size.0)),
@@ -163,7 +163,7 @@ fn disk() -> DiskLimits {
     DiskLimits::default()
 }
 
-fn bytes(bound: Bound<ByteSize>) -> Option<u64> {
+fn bytes(bound: OptionalLimit<ByteSize>) -> Option<u64> {
     bound.0.map(|size| size.0)
 }
 
@@ -192,19 +192,22 @@ mod tests {
         for (text, expected) in
             [("none", Some(None)), ("7", Some(Some(7))), ("0", None), ("", None)]
         {
-            let parsed = Bound::<u64>::parse(Raw::Text(text)).ok().map(|bound| bound.0);
+            let parsed = OptionalLimit::<u64>::parse(Raw::Text(text)).ok().map(|bound| bound.0);
             assert_eq!(parsed, expected, "{text}");
         }
         for (text, expected) in
-            [("auto", Some(KeepFree::Usual)), ("0", Some(KeepFree::Bytes(0))), ("none", None)]
+            [("auto", Some(DiskReserve::Usual)), ("0", Some(DiskReserve::Bytes(0))), ("none", None)]
         {
             let kept = Auto::<ByteSize>::parse(Raw::Text(text))
                 .ok()
                 .map(|keep_free| Sandbox { keep_free, ..Sandbox::default() }.disk().keep_free);
             assert_eq!(kept, expected, "{text}");
         }
-        let sandbox =
-            Sandbox { memory: Bound(None), processes: Bound(Some(9)), ..Sandbox::default() };
+        let sandbox = Sandbox {
+            memory: OptionalLimit(None),
+            processes: OptionalLimit(Some(9)),
+            ..Sandbox::default()
+        };
         assert_eq!((sandbox.limits().memory_bytes, sandbox.limits().processes), (None, Some(9)));
     }
 

@@ -11,7 +11,7 @@ use ringback_broker::{
     AgentCommand, ConfigView, Confinement, ContainerSettings, InsideProgram, LineSettings,
     SandboxRules, SessionDoors, SessionSettings,
 };
-use ringback_edge_hoot::{Ipc, Listen};
+use ringback_edge_hoot::{Ipc, ListenAddresses};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
 use ringback_egress::{KeyFile, KeySource, ModelDoors, Provider, Vault};
@@ -19,7 +19,7 @@ use ringback_inside_embed::Unpacked;
 use ringback_proto::request::SpendLimits;
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
-use ringback_service::http::{LargerBodies, Patience};
+use ringback_service::http::{BodyLimit, Timeouts};
 use ringback_service::{HttpConfig, HttpListener, OpenFiles, Tls};
 use ringback_studio_tools::Studio;
 
@@ -123,7 +123,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
             live_max: count(keys.max_sessions),
             idle_ms: keys.idle.as_millis(),
         },
-        events_kept: ringback_broker::KeptEvents {
+        events_kept: ringback_broker::EventLimits {
             events_max: keys.events_kept,
             bytes_max: keys.event_memory.as_usize(),
             total_bytes_max: keys.event_memory_total.as_usize(),
@@ -240,11 +240,11 @@ pub(super) fn http(config: &Config, files: OpenFiles) -> Result<HttpConfig, Conf
         max_connections,
         max_body_bytes: http.max_body.as_usize(),
         pages: ringback_edge_http::PAGES.into(),
-        larger_bodies: vec![LargerBodies {
+        larger_bodies: vec![BodyLimit {
             path: ringback_edge_http::BLOBS,
             max_bytes: config.limits.upload_max.0,
         }],
-        patience: Patience::default(),
+        patience: Timeouts::default(),
     })
 }
 
@@ -284,7 +284,10 @@ pub(super) fn hoot(
         .map(|path| curve_key(path).map_err(|reason| bad(config, CURVE_KEY, reason)))
         .transpose()?;
     Ok(ringback_edge_hoot::Config {
-        tcp: Some(Listen { calls: hoot.listen.to_string(), events: hoot.iopub.to_string() }),
+        tcp: Some(ListenAddresses {
+            calls: hoot.listen.to_string(),
+            events: hoot.iopub.to_string(),
+        }),
         ipc: config.ipc_sockets().map(|sockets| Ipc { calls: sockets.hoot, events: sockets.iopub }),
         curve_secret_key,
         open,

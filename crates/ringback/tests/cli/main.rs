@@ -1,7 +1,6 @@
 //! The command line end to end: the real binary, a daemon in a temporary directory, free ports.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
-mod alone;
 mod calls;
 mod containers;
 mod content;
@@ -11,12 +10,13 @@ mod mcp;
 mod models;
 mod network;
 mod offer;
-mod protecting;
+mod protection;
 mod run;
 mod sandbox;
 mod secrets;
 mod sessions;
 mod spending;
+mod standalone;
 mod studio;
 mod support;
 mod vault;

@@ -10,12 +10,12 @@ use serde_json::Value;
 use crate::support::{Daemon, Run, ended, file, ringback, send, wait_for};
 
 /// A running command whose output is read line by line. Dropping it kills it.
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
 }
 
-impl Running {
+impl RunningCommand {
     fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -36,7 +36,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         // It may already have ended.
         drop(self.child.kill());
@@ -50,10 +50,10 @@ fn http(daemon: &Daemon) -> &str {
 }
 
 /// Offers a shell script and waits until it can be called.
-pub(crate) fn offer(daemon: &Daemon, name: &str, options: &[&str], script: &str) -> Running {
+pub(crate) fn offer(daemon: &Daemon, name: &str, options: &[&str], script: &str) -> RunningCommand {
     let mut command = daemon.client(&["offer", name, "--json", "--http", http(daemon)]);
     command.env("PATH", "/usr/bin:/bin").args(options).args(["--", "sh", "-c", script]);
-    let mut offer = Running::start(&mut command);
+    let mut offer = RunningCommand::start(&mut command);
     let offered = offer.json();
     assert_eq!(offered["event"], "offered");
     assert_eq!(offered["tool"], format!("client_{name}_{name}"));
@@ -83,7 +83,7 @@ fn typed(daemon: &Daemon, line: &str) -> Command {
 #[test]
 fn the_lines_of_the_readme_work_as_printed() {
     let daemon = Daemon::start();
-    let mut offer = Running::start(&mut typed(&daemon, &readme_line("ringback offer ")));
+    let mut offer = RunningCommand::start(&mut typed(&daemon, &readme_line("ringback offer ")));
     assert!(offer.line().contains("is available"));
     // The suggested call is the one in the README.
     let call = readme_line("ringback call client_");
@@ -182,7 +182,7 @@ fn an_offered_command_does_not_get_the_token() {
     let daemon = Daemon::start();
     let mut command = daemon.client(&["offer", "env", "--json", "--http", http(&daemon)]);
     command.env("RINGBACK_TOKEN", daemon.token()).env("SHOWN", "yes");
-    let mut offer = Running::start(command.args(["--", "/usr/bin/env"]));
+    let mut offer = RunningCommand::start(command.args(["--", "/usr/bin/env"]));
     assert_eq!(offer.json()["event"], "offered");
     let shown = daemon.run(&["call", "client_env_env"]).done().stdout;
     assert!(shown.contains("SHOWN=yes") && !shown.contains("oub_"), "{shown}");
@@ -199,7 +199,7 @@ fn an_offer_outlives_its_daemon() {
     let any = "tcp://127.0.0.1:0";
     let mut again = ringback(daemon.home());
     again.args(["serve", "--json", "--http", &address, "--hoot", any, "--iopub", any]);
-    let again = Running::start(&mut again);
+    let again = RunningCommand::start(&mut again);
     assert_eq!(offer.json()["event"], "back");
     let answer = daemon.run(&["call", "client_echo_echo", "n=1", "--output", "json"]).json();
     assert_eq!(answer["output"], r#"{"n":1}"#);
@@ -230,7 +230,8 @@ fn an_offer_that_cannot_be_says_why() {
 #[test]
 fn tools_are_watched_as_they_come_and_go() {
     let daemon = Daemon::start();
-    let mut watch = Running::start(&mut daemon.client(&["tools", "--watch", "--json", "client_"]));
+    let mut watch =
+        RunningCommand::start(&mut daemon.client(&["tools", "--watch", "--json", "client_"]));
     let offered = offer(&daemon, "echo", &["--description", "Repeats."], "cat");
     let added = watch.json();
     // Whether the list or the offer came first.

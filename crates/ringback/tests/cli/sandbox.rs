@@ -62,7 +62,7 @@ fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
 /// Rule: a pre-started sandbox ends with its daemon, even if that is killed; its cgroups are
 /// removed by the next start.
 #[test]
-fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
+fn a_prestarted_sandbox_does_not_survive_a_killed_daemon() {
     if !ringback_testkit::is_root() {
         return;
     }

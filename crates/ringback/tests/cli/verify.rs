@@ -157,7 +157,7 @@ struct WorkerFlaws {
 }
 
 #[derive(serde::Deserialize)]
-struct Slow {
+struct SlowInput {
     #[serde(default)]
     ms: u64,
 }
@@ -176,7 +176,7 @@ async fn serve(url: String, token: Secret, flaws: WorkerFlaws) {
         .concurrency(if flaws.takes_one_at_a_time { 1 } else { 8 })
         .raw_tool(named("echo"), move |call: WorkerCall| async move { echo(&call) })
         .raw_tool(named("slow"), move |call: WorkerCall| async move {
-            let ms = call.decode::<Slow>()?.ms;
+            let ms = call.decode::<SlowInput>()?.ms;
             if !flaws.tells_no_progress {
                 call.progress(0.0, "waiting").await;
             }

@@ -18,7 +18,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::support::Opened;
+use crate::support::OpenedSession;
 
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
@@ -43,14 +43,14 @@ impl Door {
 
 /// An agent.
 pub(crate) struct Agent {
-    way: Way,
+    way: Transport,
     inbox: mpsc::Receiver<String>,
     /// Messages read while waiting for something else.
     read: VecDeque<String>,
     tasks: JoinSet<()>,
 }
 
-enum Way {
+enum Transport {
     Pipes { _child: Child, stdin: ChildStdin },
     Http(Http),
 }
@@ -74,7 +74,7 @@ impl Agent {
     pub(crate) async fn start(
         door: Door,
         socket: &Utf8Path,
-        session: &Opened,
+        session: &OpenedSession,
         key: Option<&str>,
     ) -> Self {
         let (outbox, inbox) = mpsc::channel(256);
@@ -90,7 +90,7 @@ impl Agent {
             }
             Door::Modern | Door::Legacy => {
                 let is_modern = door == Door::Modern;
-                Way::Http(Http::new(session, key, is_modern, outbox))
+                Transport::Http(Http::new(session, key, is_modern, outbox))
             }
         };
         let mut agent = Self { way, inbox, read: VecDeque::new(), tasks };
@@ -103,19 +103,19 @@ impl Agent {
                             "clientInfo": {"name": "t", "version": "1"}});
         let Self { way, tasks, .. } = self;
         match way {
-            Way::Pipes { .. } => {
+            Transport::Pipes { .. } => {
                 self.send("initialize", 900_000, params).await;
                 self.answer_text(900_000).await;
                 self.tell("notifications/initialized", json!({})).await;
             }
-            Way::Http(http) if http.is_modern => {
+            Transport::Http(http) if http.is_modern => {
                 let filter = json!({"notifications": {"toolsListChanged": true}});
                 let stream = http.send("subscriptions/listen", 900_001, filter).await;
                 tasks.spawn(pass_on(stream, http.outbox.clone()));
                 let told = within("the subscription is open", self.inbox.recv()).await.unwrap();
                 assert!(told.contains("acknowledged"), "{told}");
             }
-            Way::Http(http) => {
+            Transport::Http(http) => {
                 let answer = http.send("initialize", 900_000, params).await;
                 assert_eq!(answer.status(), 200);
                 let id = answer.headers()["mcp-session-id"].to_str().unwrap().to_owned();
@@ -136,10 +136,10 @@ impl Agent {
 
     async fn send_text(&mut self, method: &str, id: u64, name: Option<&str>, body: &str) {
         match &mut self.way {
-            Way::Pipes { stdin, .. } => {
+            Transport::Pipes { stdin, .. } => {
                 stdin.write_all(format!("{body}\n").as_bytes()).await.unwrap();
             }
-            Way::Http(http) => {
+            Transport::Http(http) => {
                 let (own, method) = (http.clone(), method.to_owned());
                 let (name, body) = (name.map(str::to_owned), body.to_owned());
                 let call = self.tasks.spawn(async move {
@@ -155,10 +155,10 @@ impl Agent {
     async fn tell(&mut self, method: &str, params: Value) {
         let body = json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
         match &mut self.way {
-            Way::Pipes { stdin, .. } => {
+            Transport::Pipes { stdin, .. } => {
                 stdin.write_all(format!("{body}\n").as_bytes()).await.unwrap();
             }
-            Way::Http(http) => {
+            Transport::Http(http) => {
                 assert_eq!(http.post(&body, &[]).await.status(), 202);
             }
         }
@@ -200,7 +200,7 @@ impl Agent {
 
     /// Cancels a call.
     pub(crate) async fn cancel(&mut self, id: u64) {
-        if let Way::Http(http) = &self.way
+        if let Transport::Http(http) = &self.way
             && http.is_modern
         {
             let call = http.calls.iter().find(|(own, _)| *own == id);
@@ -252,7 +252,7 @@ impl Agent {
 
 impl Http {
     pub(crate) fn new(
-        session: &Opened,
+        session: &OpenedSession,
         key: Option<&str>,
         is_modern: bool,
         outbox: mpsc::Sender<String>,
@@ -367,11 +367,11 @@ async fn pass_on(answer: Response<Incoming>, outbox: mpsc::Sender<String>) {
 /// The program inside.
 fn pipes(
     at: &[&str; 2],
-    session: &Opened,
+    session: &OpenedSession,
     key: Option<&str>,
     outbox: mpsc::Sender<String>,
     tasks: &mut JoinSet<()>,
-) -> Way {
+) -> Transport {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringback"));
     command.arg("inside").args(at).env_clear();
     command.env("OUBLIETTE_SESSION_TOKEN", &session.token);
@@ -385,5 +385,5 @@ fn pipes(
             outbox.send(line).await.ok();
         }
     });
-    Way::Pipes { _child: child, stdin }
+    Transport::Pipes { _child: child, stdin }
 }

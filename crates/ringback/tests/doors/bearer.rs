@@ -8,14 +8,14 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::agent::{Door, Http};
-use crate::support::{Opened, World, opened_of};
+use crate::support::{OpenedSession, World, opened_of};
 
-fn at(url: String, token: &str, session: &Opened) -> Http {
-    let session = Opened { id: session.id, url, token: token.to_owned() };
+fn at(url: String, token: &str, session: &OpenedSession) -> Http {
+    let session = OpenedSession { id: session.id, url, token: token.to_owned() };
     Http::new(&session, None, true, mpsc::channel(1).0)
 }
 
-async fn status(url: &str, token: &str, session: &Opened) -> StatusCode {
+async fn status(url: &str, token: &str, session: &OpenedSession) -> StatusCode {
     at(url.to_owned(), token, session).status("tools/list", json!({})).await.0
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_broker::ToParty;
+use ringback_broker::PartyMessage;
 use ringback_testkit::pass;
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ async fn a_call_ends_at_its_deadline_and_a_late_answer_is_refused() {
         assert_eq!(failed(&agent.answer(1).await), "timeout may_have_run", "{door:?}");
         let late = world.answer(&caller, &call, r#""result":1"#).await.unwrap_err();
         assert_eq!(late.code, "not_found");
-        assert!(matches!(caller.next().await, ToParty::Cancel { .. }));
+        assert!(matches!(caller.next().await, PartyMessage::Cancel { .. }));
     }
     world.stop().await;
 }
@@ -194,7 +194,7 @@ async fn progress_reaches_the_agent_and_its_cancel_the_caller() {
         assert_eq!(told["params"]["progress"].as_f64(), Some(25.0));
         assert_eq!(told["params"]["message"], "a quarter");
         agent.cancel(7).await;
-        assert!(matches!(caller.next().await, ToParty::Cancel { .. }), "{door:?}");
+        assert!(matches!(caller.next().await, PartyMessage::Cancel { .. }), "{door:?}");
         let late = world.answer(&caller, &call, r#""result":1"#).await;
         assert!(late.is_err(), "{door:?}: the agent is no longer waiting");
         agent.ask(8, "ant_x", "{}").await;

@@ -80,7 +80,7 @@ async fn a_client_tool_is_called_from_a_session() {
         let mut agent = Agent::start(door, &socket, &session, Some(&secret)).await;
         agent.ask(1, "oubliette_client_page_zoom", r#"{"to":9007199254740993}"#).await;
         let post = within("the client hears", stream.next()).await.unwrap();
-        let ringback_broker::ToParty::Call(call) = post else { panic!("a call") };
+        let ringback_broker::PartyMessage::Call(call) = post else { panic!("a call") };
         assert_eq!(call.arguments.bytes, r#"{"to":9007199254740993}"#, "{door:?}");
         let id = session.id.to_string();
         assert_eq!(call.context.session_id.as_deref(), Some(id.as_str()), "{door:?}");

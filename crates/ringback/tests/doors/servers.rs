@@ -1,17 +1,17 @@
 //! Callers that are tool servers. The server is the program inside of another session, so that the
 //! test can see what reaches it.
 
-use ringback_broker::ToParty;
+use ringback_broker::PartyMessage;
 use ringback_proto::ids::SessionId;
 use ringback_testkit::within;
 use serde_json::{Value, json};
 
 use crate::agent::Door;
 use crate::callers::failed;
-use crate::support::{Opened, World, opened_of};
+use crate::support::{OpenedSession, World, opened_of};
 
 /// Starts the program inside of a session, and writes its process id to the workspace.
-fn server(world: &World, behind: &Opened) -> Value {
+fn server(world: &World, behind: &OpenedSession) -> Value {
     let program = env!("CARGO_BIN_EXE_ringback");
     let script = r#"echo $$ > "$2/pid"; exec "$0" inside --socket "$1""#;
     let socket = world.socket(behind.id);
@@ -20,7 +20,7 @@ fn server(world: &World, behind: &Opened) -> Value {
 }
 
 /// A session whose caller `srv` is that server.
-async fn served(world: &World, behind: &Opened) -> Opened {
+async fn served(world: &World, behind: &OpenedSession) -> OpenedSession {
     let context = json!({ "caller_id": "srv", "caller_server": server(world, behind) });
     let opened = world.call("session_open", json!({ "context": context })).await.unwrap();
     opened_of(&opened)
@@ -65,7 +65,7 @@ async fn the_tools_of_a_server_are_a_caller_s_tools() {
         agent.ask(3, "srv_ant_x", "{}").await;
         caller.next_call().await;
         agent.cancel(3).await;
-        assert!(matches!(caller.next().await, ToParty::Cancel { .. }), "{door:?}");
+        assert!(matches!(caller.next().await, PartyMessage::Cancel { .. }), "{door:?}");
     }
     let mut agent = world.agent(Door::Legacy, &session).await;
     world.declare(behind.id, "ant", json!([{ "name": "y" }])).await;

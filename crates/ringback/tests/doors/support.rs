@@ -24,7 +24,7 @@ impl Deref for World {
 }
 
 /// A session of an agent, and its URL with its token.
-pub(crate) struct Opened {
+pub(crate) struct OpenedSession {
     pub(crate) id: SessionId,
     pub(crate) url: String,
     pub(crate) token: String,
@@ -56,12 +56,12 @@ impl World {
     }
 
     /// Opens a session for a remote agent, with these tools of the caller `ant`.
-    pub(crate) async fn open(&self, tools: &str) -> Opened {
+    pub(crate) async fn open(&self, tools: &str) -> OpenedSession {
         let project = self.project(None).await;
         self.open_in(project, tools).await
     }
 
-    pub(crate) async fn open_in(&self, project: ProjectId, tools: &str) -> Opened {
+    pub(crate) async fn open_in(&self, project: ProjectId, tools: &str) -> OpenedSession {
         let open =
             format!(r#"{{"project_id":"{project}","caller_id":"ant","caller_tools":{tools}}}"#);
         let opened = self.call_text(&self.who, "session_open", &open).await.unwrap();
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// Starts an agent in a session.
-    pub(crate) async fn agent(&self, door: Door, session: &Opened) -> Agent {
+    pub(crate) async fn agent(&self, door: Door, session: &OpenedSession) -> Agent {
         Agent::start(door, &self.socket(session.id), session, None).await
     }
 
@@ -94,7 +94,11 @@ impl World {
     }
 }
 
-pub(crate) fn opened_of(answer: &Value) -> Opened {
+pub(crate) fn opened_of(answer: &Value) -> OpenedSession {
     let text = |name: &str| answer[name].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
-    Opened { id: text("session_id").parse().unwrap(), url: text("url"), token: text("token") }
+    OpenedSession {
+        id: text("session_id").parse().unwrap(),
+        url: text("url"),
+        token: text("token"),
+    }
 }

@@ -44,7 +44,7 @@ const SECCOMP_FD: i32 = 7;
 
 /// What a bubblewrap is started with. Everything else it gets later, with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Blank {
+pub(crate) struct StartSpec {
     /// The path of bubblewrap.
     pub(crate) bubblewrap: PathBuf,
     /// The program for the sandbox, and its arguments.
@@ -57,7 +57,7 @@ pub(crate) struct Blank {
 
 /// The files that bubblewrap inherits.
 #[derive(Debug)]
-pub(crate) struct Handed {
+pub(crate) struct InheritedFiles {
     /// It reads its options here.
     pub(crate) options: OwnedFd,
     /// It reports the first process of the sandbox here.
@@ -78,9 +78,9 @@ struct Options(Vec<OsString>);
 
 /// Returns the command for a sandbox whose contents are not known yet. It includes every layer of
 /// isolation: whatever happens to the remaining options, none is missing.
-pub(crate) fn command(blank: &Blank, handed: Handed) -> io::Result<Command> {
+pub(crate) fn command(start_spec: &StartSpec, handed: InheritedFiles) -> io::Result<Command> {
     let mut options = Options::default();
-    options.walls(blank.network);
+    options.walls(start_spec.network);
     let mut mappings = vec![
         FdMapping { parent_fd: handed.options, child_fd: OPTIONS_FD },
         FdMapping { parent_fd: handed.info, child_fd: INFO_FD },
@@ -93,8 +93,8 @@ pub(crate) fn command(blank: &Blank, handed: Handed) -> io::Result<Command> {
     }
     // The remaining options are not on the command line, where every user could read keys.
     options.add(["--args", &OPTIONS_FD.to_string(), "--"]);
-    let mut command = Command::new(&blank.bubblewrap);
-    command.args(options.0).arg(&blank.program).args(&blank.args);
+    let mut command = Command::new(&start_spec.bubblewrap);
+    command.args(options.0).arg(&start_spec.program).args(&start_spec.args);
     command.env_clear().current_dir("/").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     before_exec(&mut command, handed.groups);
@@ -158,7 +158,7 @@ fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-impl Blank {
+impl StartSpec {
     pub(crate) fn of(spec: &SandboxSpec, bubblewrap: &Path) -> Self {
         Self {
             bubblewrap: bubblewrap.to_owned(),

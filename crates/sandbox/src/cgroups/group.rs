@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Controller, Homes, Version};
+use super::{CgroupRoots, Controller, Version};
 use crate::error::StartError;
 use crate::spec::Limits;
 
@@ -26,16 +26,20 @@ pub(crate) struct Group {
 
 impl Group {
     /// Returns the cgroups needed for these limits, without making them.
-    pub(crate) fn plan(homes: &Homes, name: &str, limits: &Limits) -> Result<Self, Controller> {
+    pub(crate) fn plan(
+        cgroup_roots: &CgroupRoots,
+        name: &str,
+        limits: &Limits,
+    ) -> Result<Self, Controller> {
         let mut group = Self { dirs: Vec::new(), limits: Vec::new() };
         for controller in Controller::ALL {
             let Some(limit) = controller.limit(limits) else { continue };
-            let home = homes.get(controller).ok_or(controller)?;
-            let dir = home.dir.join(name);
+            let cgroup_root = cgroup_roots.get(controller).ok_or(controller)?;
+            let dir = cgroup_root.dir.join(name);
             if !group.dirs.contains(&dir) {
                 group.dirs.push(dir.clone());
             }
-            group.limits.push((controller, home.version, dir, limit));
+            group.limits.push((controller, cgroup_root.version, dir, limit));
         }
         Ok(group)
     }

@@ -10,13 +10,13 @@ use futures_util::StreamExt as _;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::engine::Engine;
-use super::worker::Crew;
+use super::worker::WorkerHandle;
 
 /// The program of a container, to wait for and to signal.
 #[derive(Debug)]
 pub(crate) struct Container {
     engine: Engine,
-    crew: Crew,
+    handle: WorkerHandle,
     name: String,
     pub(crate) id: Option<u32>,
     exit: Exit,
@@ -31,9 +31,9 @@ enum Exit {
 }
 
 impl Container {
-    pub(super) fn new(engine: Engine, crew: Crew, name: String, id: Option<u32>) -> Self {
-        let exit = Exit::Waiting(crew.hold(ended(engine.clone(), name.clone())));
-        Self { engine, crew, name, id, exit }
+    pub(super) fn new(engine: Engine, handle: WorkerHandle, name: String, id: Option<u32>) -> Self {
+        let exit = Exit::Waiting(handle.hold(ended(engine.clone(), name.clone())));
+        Self { engine, handle, name, id, exit }
     }
 
     /// # Cancel safety
@@ -56,7 +56,7 @@ impl Container {
             return;
         }
         let (engine, name) = (self.engine.clone(), self.name.clone());
-        self.crew.hand_over(async move {
+        self.handle.hand_over(async move {
             if let Err(error) = engine.kill(&name, signal).await {
                 tracing::warn!(%error, name, "cannot signal a container");
             }

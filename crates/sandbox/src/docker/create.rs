@@ -10,7 +10,7 @@ use bollard::models::{
     ResourcesUlimits,
 };
 
-use super::home::Home;
+use super::shared_settings::SharedSettings;
 use crate::error::StartError;
 use crate::rlimits::CORE_BYTES;
 use crate::spec::{Limits, Network, SandboxSpec, Workspace, places};
@@ -49,7 +49,7 @@ const READ_ONLY: &[&str] =
 /// Returns the request that creates the container.
 pub(super) fn body(
     spec: &SandboxSpec,
-    home: &Home,
+    home: &SharedSettings,
     image: &ImageInspect,
 ) -> Result<ContainerCreateBody, StartError> {
     let env = spec.env.iter().map(|(name, value)| {
@@ -90,7 +90,7 @@ pub(super) fn body(
 
 fn host_config(
     spec: &SandboxSpec,
-    home: &Home,
+    home: &SharedSettings,
     image: &ImageInspect,
 ) -> Result<HostConfig, StartError> {
     let network = match spec.network {
@@ -145,7 +145,7 @@ fn host_limits(limits: &Limits) -> HostConfig {
     }
 }
 
-fn mounts(spec: &SandboxSpec, home: &Home) -> Result<Vec<Mount>, StartError> {
+fn mounts(spec: &SandboxSpec, home: &SharedSettings) -> Result<Vec<Mount>, StartError> {
     let mut mounts = Vec::new();
     for (host, inside) in &home.etc {
         mounts.push(mount(host, inside, true)?);

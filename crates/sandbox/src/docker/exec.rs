@@ -13,9 +13,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::{Instant, timeout};
 
 use super::engine::{Engine, is_gone};
-use super::worker::Crew;
+use super::worker::WorkerHandle;
 use crate::error::{EngineError, ExecError};
-use crate::exec::{Captured, ExecEnd, ExecSpec, Executed};
+use crate::exec::{CapturedOutput, ExecEnd, ExecOutput, ExecSpec};
 use crate::spec::places;
 
 /// How long to wait for a command to start so that it can be killed.
@@ -23,26 +23,26 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often to look for it.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
+type OutputStream = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
 
 /// Ends a command when dropped: the engine has no API for that.
 struct Guard {
     engine: Engine,
-    crew: Crew,
+    handle: WorkerHandle,
     /// `None` once the command has ended.
     exec: Option<String>,
 }
 
 pub(super) async fn exec(
     engine: Engine,
-    crew: Crew,
+    handle: WorkerHandle,
     name: &str,
     spec: ExecSpec,
-) -> Result<Executed, ExecError> {
+) -> Result<ExecOutput, ExecError> {
     let config = config(&spec)?;
     let created = engine.client().create_exec(name, config).await;
     let id = created.map_err(|error| gone_or(&engine, name, error))?.id;
-    let mut guard = Guard { engine: engine.clone(), crew, exec: Some(id.clone()) };
+    let mut guard = Guard { engine: engine.clone(), handle, exec: Some(id.clone()) };
     let options = StartExecOptions { detach: false, tty: false, output_capacity: None };
     let started = engine.client().start_exec(&id, Some(options)).await;
     let started = started.map_err(|error| gone_or(&engine, name, error))?;
@@ -50,7 +50,7 @@ pub(super) async fn exec(
         let said = "it detached from a command that was to be attached".to_owned();
         return Err(EngineError::Refused { action: "run a command", said }.into());
     };
-    let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
+    let (mut stdout, mut stderr) = (CapturedOutput::default(), CapturedOutput::default());
     let listened =
         timeout(spec.limit, listen(output, spec.output_bytes_max, &mut stdout, &mut stderr));
     let in_time = listened.await;
@@ -66,7 +66,7 @@ pub(super) async fn exec(
             ExecEnd::Exited(code.ok_or_else(|| ExecError::Gone { name: name.to_owned() })?)
         }
     };
-    Ok(Executed { end, stdout, stderr })
+    Ok(ExecOutput { end, stdout, stderr })
 }
 
 fn config(spec: &ExecSpec) -> Result<ExecConfig, ExecError> {
@@ -97,10 +97,10 @@ fn config(spec: &ExecSpec) -> Result<ExecConfig, ExecError> {
 
 /// Reads to the end, and keeps the start.
 async fn listen(
-    mut said: Said,
+    mut said: OutputStream,
     bytes_max: usize,
-    stdout: &mut Captured,
-    stderr: &mut Captured,
+    stdout: &mut CapturedOutput,
+    stderr: &mut CapturedOutput,
 ) -> Result<(), Error> {
     while let Some(said) = said.next().await {
         match said? {
@@ -113,7 +113,7 @@ async fn listen(
     Ok(())
 }
 
-impl Captured {
+impl CapturedOutput {
     fn push(&mut self, said: &[u8], bytes_max: usize) {
         let room = bytes_max.saturating_sub(self.bytes.len());
         let n_kept = said.len().min(room);
@@ -133,7 +133,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(exec) = self.exec.take() {
             let engine = self.engine.clone();
-            self.crew.hand_over(async move { end(&engine, &exec).await });
+            self.handle.hand_over(async move { end(&engine, &exec).await });
         }
     }
 }

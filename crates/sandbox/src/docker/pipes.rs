@@ -16,7 +16,7 @@ use tokio::io::AsyncWrite;
 use tokio_util::io::StreamReader;
 
 use super::engine::Engine;
-use crate::confined::{Output, Pipes};
+use crate::confined_program::{Output, Pipes};
 use crate::error::EngineError;
 
 /// A program's input. Dropping it sends end of file to the engine.

@@ -13,7 +13,7 @@ use crate::error::OpenError;
 /// The thread. Dropping this waits for work in progress.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    crew: Crew,
+    handle: WorkerHandle,
     /// Dropped to let the thread end.
     open: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -21,7 +21,7 @@ pub(crate) struct Worker {
 
 /// Hands work to the thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Crew {
+pub(crate) struct WorkerHandle {
     runtime: Handle,
     tasks: TaskTracker,
 }
@@ -30,9 +30,9 @@ impl Worker {
     pub(crate) fn start() -> Result<Self, OpenError> {
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
-        let crew = Crew { runtime: runtime.handle().clone(), tasks: TaskTracker::new() };
+        let handle = WorkerHandle { runtime: runtime.handle().clone(), tasks: TaskTracker::new() };
         let (open, closed) = oneshot::channel::<()>();
-        let tasks = crew.tasks.clone();
+        let tasks = handle.tasks.clone();
         let thread = std::thread::Builder::new()
             .name("sandbox-engine".to_owned())
             .spawn(move || {
@@ -42,15 +42,15 @@ impl Worker {
                 });
             })
             .map_err(OpenError::Thread)?;
-        Ok(Self { crew, open: Some(open), thread: Some(thread) })
+        Ok(Self { handle, open: Some(open), thread: Some(thread) })
     }
 
-    pub(crate) const fn crew(&self) -> &Crew {
-        &self.crew
+    pub(crate) const fn handle(&self) -> &WorkerHandle {
+        &self.handle
     }
 }
 
-impl Crew {
+impl WorkerHandle {
     /// Runs work that is waited for only at the end of the thread.
     pub(crate) fn hand_over(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.tasks.spawn_on(work, &self.runtime));
@@ -77,7 +77,7 @@ impl Crew {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.crew.tasks.close();
+        self.handle.tasks.close();
         drop(self.open.take());
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread for the container engine panicked");

@@ -34,7 +34,7 @@ pub(crate) struct Bench {
 
 /// The result of a script.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct ScriptResult {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -194,11 +194,11 @@ impl Bench {
         command
     }
 
-    pub(crate) fn shell(&self, options: &[&str], script: &str) -> Ran {
+    pub(crate) fn shell(&self, options: &[&str], script: &str) -> ScriptResult {
         self.command(options, &["/bin/sh", "-c", script]).output().unwrap().into()
     }
 
-    pub(crate) fn python(&self, options: &[&str], script: &str) -> Ran {
+    pub(crate) fn python(&self, options: &[&str], script: &str) -> ScriptResult {
         self.command(options, &["/usr/bin/python3", "-c", script]).output().unwrap().into()
     }
 
@@ -236,7 +236,7 @@ pub(crate) fn groups(state: &Path) -> Vec<PathBuf> {
     texts.flat_map(|text| text.lines().map(PathBuf::from).collect::<Vec<_>>()).collect()
 }
 
-impl From<Output> for Ran {
+impl From<Output> for ScriptResult {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -246,7 +246,7 @@ impl From<Output> for Ran {
     }
 }
 
-impl Ran {
+impl ScriptResult {
     /// Asserts that it ran to its end, and that this is its whole output.
     #[track_caller]
     pub(crate) fn says(&self, expected: &str) {

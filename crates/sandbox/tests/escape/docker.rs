@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use ringback_sandbox::{
-    BuildError, BuildNetwork, BuildSpec, Confined, ExecEnd, ExecError, ExecSpec, Sandbox,
+    BuildError, BuildNetwork, BuildSpec, ConfinedProgram, ExecEnd, ExecError, ExecSpec, Sandbox,
 };
 use ringback_testkit::engine;
 use tokio::sync::mpsc;
 
 use crate::bench::{Bench, User, marker, sleepers, wait_for};
-use crate::many::{sandbox, spec};
+use crate::concurrency::{sandbox, spec};
 
 fn command(script: &str) -> ExecSpec {
     ExecSpec {
@@ -21,7 +21,7 @@ fn command(script: &str) -> ExecSpec {
     }
 }
 
-async fn running(bench: &Bench) -> (Sandbox, Confined) {
+async fn running(bench: &Bench) -> (Sandbox, ConfinedProgram) {
     let sandbox = sandbox(bench);
     let confined = sandbox.start(spec(bench, "sleep 1000")).await.unwrap();
     (sandbox, confined)
@@ -152,7 +152,7 @@ async fn no_image_is_built_of_what_is_hidden() {
     let spec = build(&bench, "COPY . /all");
     std::fs::write(spec.dir.join("key"), "SECRET").unwrap();
     std::os::unix::fs::symlink(spec.dir.join("key"), bench.path("linked")).unwrap();
-    let mut settings = crate::many::settings(&bench);
+    let mut settings = crate::concurrency::settings(&bench);
     settings.hidden = vec![bench.path("linked")];
     let sandbox = Sandbox::open(settings).unwrap();
     let (tag, (log, _lines)) = (spec.tag.clone(), mpsc::channel(64));

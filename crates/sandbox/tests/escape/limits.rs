@@ -169,7 +169,7 @@ fn a_crash_starts_no_program_outside(bench: &Bench) {
     if !ringback_testkit::is_root() {
         return;
     }
-    let handled = Handled::start(&bench.path("handler"));
+    let handled = CrashHandler::start(&bench.path("handler"));
     let script = |name: &str| {
         format!(
             "import ctypes, os, resource; ctypes.CDLL(None).prctl(15, b'{name}'); \
@@ -186,7 +186,7 @@ fn a_crash_starts_no_program_outside(bench: &Bench) {
 
 /// A program that the kernel starts when another one crashes, while no other test sets one. The
 /// previous setting is restored at the end.
-struct Handled {
+struct CrashHandler {
     said: PathBuf,
     before: Vec<u8>,
     _alone: fs::File,
@@ -194,7 +194,7 @@ struct Handled {
 
 const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
 
-impl Handled {
+impl CrashHandler {
     fn start(program: &Path) -> Self {
         use std::os::unix::fs::PermissionsExt as _;
         let alone =
@@ -214,7 +214,7 @@ impl Handled {
     }
 }
 
-impl Drop for Handled {
+impl Drop for CrashHandler {
     fn drop(&mut self) {
         fs::write(CORE_PATTERN, &self.before).unwrap();
     }

@@ -4,11 +4,11 @@
 
 mod bench;
 mod calls;
+mod concurrency;
 mod docker;
-mod ending;
+mod file_access;
+mod lifetime;
 mod limits;
-mod many;
 mod network;
-mod reading;
-mod refusing;
+mod refusals;
 mod watches;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
-use ringback_sandbox::Confined;
+use ringback_sandbox::ConfinedProgram;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::bench::{Bench, User};
-use crate::many::{sandbox, spec};
+use crate::concurrency::{sandbox, spec};
 
 /// The limit of epoll watches per user.
 const WATCHES: &str = "/proc/sys/fs/epoll/max_user_watches";
@@ -32,12 +32,12 @@ except OSError as error:
 signal.pause()""#;
 
 /// Fewer watches for every user of this machine, while no other test changes them.
-struct Few {
+struct WatchLimit {
     before: String,
     _alone: fs::File,
 }
 
-impl Few {
+impl WatchLimit {
     fn start() -> Self {
         let lock = std::env::temp_dir().join("ringback-epoll-watches.lock");
         let alone = fs::File::create(lock).unwrap();
@@ -48,7 +48,7 @@ impl Few {
     }
 }
 
-impl Drop for Few {
+impl Drop for WatchLimit {
     fn drop(&mut self) {
         fs::write(WATCHES, self.before.trim()).unwrap();
     }
@@ -69,7 +69,7 @@ async fn who_uses_up_the_watches_is_ended_and_nobody_else() {
 async fn used_up(bench: &Bench) {
     let sandbox = sandbox(bench);
     let honest = sandbox.start(spec(bench, "echo ready; head -n 1")).await.unwrap();
-    let few = Few::start();
+    let few = WatchLimit::start();
     let mut greedy = sandbox.start(spec(bench, GREEDY)).await.unwrap();
     let mut said = String::new();
     let reading = tokio::time::timeout(PATIENCE, greedy.pipes.stdout.read_to_string(&mut said));
@@ -85,7 +85,7 @@ async fn used_up(bench: &Bench) {
     assert!(connected.is_ok() && accepted.is_ok());
     drop(few);
     greedy.hold.gone().await;
-    let Confined { mut pipes, process, hold } = honest;
+    let ConfinedProgram { mut pipes, process, hold } = honest;
     pipes.stdin.write_all(b"still here\n").await.unwrap();
     let mut said = String::new();
     tokio::time::timeout(PATIENCE, pipes.stdout.read_to_string(&mut said)).await.unwrap().unwrap();

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
 use super::refusal::Refusal;
-use crate::open_files::Spare;
+use crate::open_files::SpareDescriptor;
 
 /// Long enough for a descriptor to become free, short enough to go unnoticed.
 const EXHAUSTED_WAIT: Duration = Duration::from_millis(100);
@@ -37,7 +37,11 @@ impl Fault {
 ///
 /// # Cancel safety
 /// Dropping the future loses nothing: a connection is either returned or still queued.
-pub(super) async fn accept(listener: &TcpListener, spare: &mut Spare, is_tls: bool) -> TcpStream {
+pub(super) async fn accept(
+    listener: &TcpListener,
+    spare: &mut SpareDescriptor,
+    is_tls: bool,
+) -> TcpStream {
     let mut is_told = false;
     loop {
         match listener.accept().await {
@@ -59,7 +63,7 @@ pub(super) async fn accept(listener: &TcpListener, spare: &mut Spare, is_tls: bo
 
 /// Answers the next connection that the daemon is full, with the spare descriptor. `false` if there
 /// was none.
-fn refuse_next(listener: &TcpListener, spare: &mut Spare, is_tls: bool) -> bool {
+fn refuse_next(listener: &TcpListener, spare: &mut SpareDescriptor, is_tls: bool) -> bool {
     let is_given = spare.give_up();
     let accepted = listener.accept().now_or_never();
     let is_accepted = match accepted {

@@ -17,7 +17,7 @@ pub(super) struct Admission {
 
 /// What to do with a new connection. The permit is held while it is open.
 #[derive(Debug)]
-pub(super) enum Admitted {
+pub(super) enum AdmissionDecision {
     /// Serve it.
     Serve(OwnedSemaphorePermit),
     /// Answer its first request with 503 and close.
@@ -34,33 +34,38 @@ impl Admission {
         }
     }
 
-    pub(super) fn admit(&self) -> Admitted {
+    pub(super) fn admit(&self) -> AdmissionDecision {
         let permit = |pool: &Arc<Semaphore>| Arc::clone(pool).try_acquire_owned().ok();
         match permit(&self.serving) {
-            Some(serving) => Admitted::Serve(serving),
-            None => permit(&self.refusing).map_or(Admitted::Close, Admitted::Refuse),
+            Some(serving) => AdmissionDecision::Serve(serving),
+            None => {
+                permit(&self.refusing).map_or(AdmissionDecision::Close, AdmissionDecision::Refuse)
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Admission, Admitted, MAX_REFUSING};
+    use super::{Admission, AdmissionDecision, MAX_REFUSING};
 
     #[test]
     fn a_full_house_refuses_politely_then_closes_and_heals() {
         let n_served = 4 * MAX_REFUSING;
         let admission = Admission::new(n_served);
         let served: Vec<_> = (0..n_served).map(|_| admission.admit()).collect();
-        assert!(served.iter().all(|admitted| matches!(admitted, Admitted::Serve(_))));
+        assert!(served.iter().all(|admitted| matches!(admitted, AdmissionDecision::Serve(_))));
         let refused: Vec<_> = (0..MAX_REFUSING).map(|_| admission.admit()).collect();
-        assert!(refused.iter().all(|admitted| matches!(admitted, Admitted::Refuse(_))));
-        assert!(matches!(admission.admit(), Admitted::Close));
+        assert!(refused.iter().all(|admitted| matches!(admitted, AdmissionDecision::Refuse(_))));
+        assert!(matches!(admission.admit(), AdmissionDecision::Close));
         drop(served);
-        assert!(matches!(admission.admit(), Admitted::Serve(_)));
+        assert!(matches!(admission.admit(), AdmissionDecision::Serve(_)));
         // A small limit also means few tasks for refused connections.
         let small = Admission::new(1);
         let admitted = [small.admit(), small.admit(), small.admit()];
-        assert!(matches!(admitted, [Admitted::Serve(_), Admitted::Refuse(_), Admitted::Close]));
+        assert!(matches!(
+            admitted,
+            [AdmissionDecision::Serve(_), AdmissionDecision::Refuse(_), AdmissionDecision::Close]
+        ));
     }
 }

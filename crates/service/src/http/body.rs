@@ -11,27 +11,27 @@ use tokio::time::{Sleep, sleep};
 /// The peer stopped sending in the middle of a body.
 #[derive(Debug, thiserror::Error)]
 #[error("no part of the body arrived for {} ms", patience.as_millis())]
-pub struct Stalled {
+pub struct StalledBody {
     patience: Duration,
 }
 
-/// Ends a body with [`Stalled`] when no part of it arrives for too long.
+/// Ends a body with [`StalledBody`] when no part of it arrives for too long.
 #[derive(Debug)]
-pub struct Impatient<B> {
+pub struct TimedBody<B> {
     body: B,
     patience: Duration,
     /// Runs only while the reader waits for the body: most bodies arrive immediately.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<B> Impatient<B> {
+impl<B> TimedBody<B> {
     /// Wraps a body whose next piece may take this long.
     pub const fn new(body: B, patience: Duration) -> Self {
         Self { body, patience, waiting: None }
     }
 }
 
-impl<B> Body for Impatient<B>
+impl<B> Body for TimedBody<B>
 where
     B: Body<Error: Into<BoxError>> + Unpin,
 {
@@ -49,7 +49,7 @@ where
         let patience = self.patience;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(waiting.as_mut().poll(cx));
-        Poll::Ready(Some(Err(Stalled { patience }.into())))
+        Poll::Ready(Some(Err(StalledBody { patience }.into())))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -72,7 +72,7 @@ mod tests {
     use hyper::body::Frame;
     use tokio::time::sleep;
 
-    use super::{Impatient, Stalled};
+    use super::{StalledBody, TimedBody};
 
     /// A body of pieces with a pause before each.
     fn paused(
@@ -88,9 +88,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_body_is_read_and_a_stalled_one_ends() {
         let patience = Duration::from_secs(30);
-        let slow = Impatient::new(Box::pin(paused(&[29, 29, 29])), patience);
+        let slow = TimedBody::new(Box::pin(paused(&[29, 29, 29])), patience);
         assert_eq!(slow.collect().await.unwrap().to_bytes(), "xxx");
-        let stalled = Impatient::new(Box::pin(paused(&[1, 31])), patience);
-        assert!(stalled.collect().await.unwrap_err().is::<Stalled>());
+        let stalled = TimedBody::new(Box::pin(paused(&[1, 31])), patience);
+        assert!(stalled.collect().await.unwrap_err().is::<StalledBody>());
     }
 }

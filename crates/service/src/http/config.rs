@@ -35,16 +35,16 @@ pub struct HttpConfig {
     /// The largest request body; a larger one is answered 413.
     pub max_body_bytes: usize,
     /// Paths with larger bodies, because their routes never hold a body in memory as a whole.
-    pub larger_bodies: Vec<LargerBodies>,
+    pub larger_bodies: Vec<BodyLimit>,
     /// Paths that a browser may open from a page of another site, such as by a link.
     pub pages: Vec<&'static str>,
     /// How long a peer may keep the daemon waiting.
-    pub patience: Patience,
+    pub patience: Timeouts,
 }
 
 /// A path, with everything below it, whose bodies are streamed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LargerBodies {
+pub struct BodyLimit {
     /// The path, without a final slash.
     pub path: &'static str,
     /// The largest body there.
@@ -53,7 +53,7 @@ pub struct LargerBodies {
 
 /// How long a peer may keep the daemon waiting, each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// From the first expected byte to the last header line, without the TLS handshake. It also
     /// ends idle connections; browsers and proxies reconnect on their own.
     pub head: Duration,
@@ -100,12 +100,12 @@ impl Default for HttpConfig {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             larger_bodies: Vec::new(),
             pages: Vec::new(),
-            patience: Patience::default(),
+            patience: Timeouts::default(),
         }
     }
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         let half_a_minute = Duration::from_secs(30);
         Self { head: half_a_minute, body: half_a_minute, unread: Duration::from_secs(60) }

@@ -23,8 +23,8 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::Patience;
-use super::body::Impatient;
+use super::Timeouts;
+use super::body::TimedBody;
 use super::cors;
 use super::guard::Guard;
 use super::refusal::Refusal;
@@ -44,7 +44,7 @@ const MAX_BUFFER_BYTES: usize = 64 * 1024;
 pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) guard: Guard,
-    pub(super) patience: Patience,
+    pub(super) patience: Timeouts,
 }
 
 impl Shared {
@@ -68,7 +68,7 @@ impl Shared {
     async fn route(&self, request: Request<Incoming>, max_bytes: u64) -> Response {
         let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let bounded =
-            |body| Body::new(Limited::new(Impatient::new(body, self.patience.body), max_bytes));
+            |body| Body::new(Limited::new(TimedBody::new(body, self.patience.body), max_bytes));
         match self.router.clone().oneshot(request.map(bounded)).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -120,7 +120,7 @@ async fn converse(
 
 /// Answers the first request of a connection with 503 and closes it.
 pub(super) async fn refuse(stream: TcpStream, tls: Option<TlsAcceptor>) {
-    let Some(peer) = prepare(&stream, Patience::default()) else { return };
+    let Some(peer) = prepare(&stream, Timeouts::default()) else { return };
     let refusing = async {
         match tls {
             None => refuse_on(stream).await,
@@ -164,7 +164,7 @@ fn shaken_hands(
 }
 
 /// Sets the socket options of every connection; `None` if the peer is already gone.
-fn prepare(stream: &TcpStream, patience: Patience) -> Option<SocketAddr> {
+fn prepare(stream: &TcpStream, patience: Timeouts) -> Option<SocketAddr> {
     // Answers and events are small and must not wait for Nagle.
     stream.set_nodelay(true).ok()?;
     // A peer that vanished silently would otherwise hold its place for a quarter of an hour.
@@ -186,7 +186,7 @@ fn builder(header_read_timeout: Duration) -> http1::Builder {
 mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::{Patience, prepare};
+    use super::{Timeouts, prepare};
 
     /// Rule: no answer takes 44 ms because two small writes met Nagle and a delayed
     /// acknowledgement.
@@ -195,7 +195,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        assert_eq!(prepare(&stream, Patience::default()), Some(peer.local_addr().unwrap()));
+        assert_eq!(prepare(&stream, Timeouts::default()), Some(peer.local_addr().unwrap()));
         assert!(stream.nodelay().unwrap());
     }
 }

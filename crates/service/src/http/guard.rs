@@ -11,7 +11,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version, header};
 
 use super::refusal::Refusal;
-use super::{HttpConfig, LargerBodies};
+use super::{BodyLimit, HttpConfig};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -25,7 +25,7 @@ pub(super) struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
     max_body_bytes: u64,
-    larger_bodies: Vec<LargerBodies>,
+    larger_bodies: Vec<BodyLimit>,
     pages: Vec<&'static str>,
 }
 
@@ -85,7 +85,7 @@ impl Guard {
     /// Returns how large its body may be, unless it announces a larger one.
     pub(super) fn admit_body<B>(&self, request: &Request<B>) -> Result<u64, Refusal> {
         let path = request.uri().path();
-        let is_below = |larger: &&LargerBodies| {
+        let is_below = |larger: &&BodyLimit| {
             path.strip_prefix(larger.path)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
@@ -197,7 +197,7 @@ mod tests {
     use crate::http::refusal::Refusal::{
         self, BadHost, ForeignHost, ForeignOrigin, ForeignSite, TooLarge,
     };
-    use crate::http::{HttpConfig, LargerBodies};
+    use crate::http::{BodyLimit, HttpConfig};
 
     fn guard() -> Guard {
         Guard::new(
@@ -205,7 +205,7 @@ mod tests {
                 hosts: vec!["Ring.example".to_owned(), "other.example:8443".to_owned()],
                 origins: vec!["https://app.example".to_owned()],
                 max_body_bytes: 10,
-                larger_bodies: vec![LargerBodies { path: "/v1/blobs", max_bytes: 1000 }],
+                larger_bodies: vec![BodyLimit { path: "/v1/blobs", max_bytes: 1000 }],
                 pages: vec!["/", "/docs"],
                 ..HttpConfig::default()
             },

@@ -10,12 +10,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{accept, turn_away};
-use super::admission::{Admission, Admitted};
+use super::admission::{Admission, AdmissionDecision};
 use super::connection::{Shared, refuse, serve};
 use super::guard::Guard;
 use super::tls::Tls;
 use super::{BindError, HttpConfig};
-use crate::open_files::Spare;
+use crate::open_files::SpareDescriptor;
 use crate::stage::panic_message;
 
 /// A bound listener that does not accept yet.
@@ -116,7 +116,7 @@ impl HttpListener {
 
 impl Acceptor {
     async fn accept_until(&mut self, listener: &TcpListener, accepting: CancellationToken) {
-        let (mut spare, is_tls) = (Spare::new(), self.tls.is_some());
+        let (mut spare, is_tls) = (SpareDescriptor::new(), self.tls.is_some());
         loop {
             tokio::select! {
                 biased;
@@ -130,20 +130,20 @@ impl Acceptor {
     fn on_stream(&mut self, stream: TcpStream) {
         let tls = self.tls.clone();
         match self.admission.admit() {
-            Admitted::Serve(permit) => {
+            AdmissionDecision::Serve(permit) => {
                 let (shared, draining) = (Arc::clone(&self.shared), self.draining.clone());
                 self.connections.spawn(async move {
                     serve(&shared, stream, tls, draining).await;
                     drop(permit);
                 });
             }
-            Admitted::Refuse(permit) => {
+            AdmissionDecision::Refuse(permit) => {
                 self.connections.spawn(async move {
                     refuse(stream, tls).await;
                     drop(permit);
                 });
             }
-            Admitted::Close => turn_away(&stream, tls.is_some()),
+            AdmissionDecision::Close => turn_away(&stream, tls.is_some()),
         }
     }
 }

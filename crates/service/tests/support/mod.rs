@@ -11,13 +11,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// A listener that runs in the test's own runtime.
-pub(crate) struct Running {
+pub(crate) struct RunningListener {
     pub(crate) addr: SocketAddr,
     pub(crate) stop: Stop,
     pub(crate) tasks: JoinSet<()>,
 }
 
-impl Running {
+impl RunningListener {
     pub(crate) async fn start(config: HttpConfig, router: Router) -> Self {
         let listen = "127.0.0.1:0".parse().unwrap();
         let listener = HttpListener::bind(HttpConfig { listen, ..config }).await.unwrap();

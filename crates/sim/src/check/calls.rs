@@ -6,7 +6,7 @@ use ringback_proto::record::UnixMs;
 use ringback_proto::{Certainty, ErrorKind};
 
 use super::Violation;
-use crate::history::{Called, Durable, History, Marker, Op, Reply, What, Who};
+use crate::history::{CallRecord, CallerIndex, Durable, History, HistoryEvent, Marker, Op, Reply};
 
 /// A tool without a job never takes longer.
 const PLAIN_MS_MAX: u64 = 60_000;
@@ -17,7 +17,7 @@ const SLACK_MS: u64 = 100;
 
 /// The course of a call.
 struct Course<'a> {
-    called: &'a Called,
+    called: &'a CallRecord,
     at: UnixMs,
     life: u32,
     has_started: bool,
@@ -48,7 +48,7 @@ fn one_outcome<'a>(
     let mut courses = BTreeMap::new();
     for (entry, event) in history.entries.iter().enumerate() {
         match &event.what {
-            What::Called(called) => {
+            HistoryEvent::Called(called) => {
                 let (at, life) = (event.at, event.life);
                 let course = Course {
                     called,
@@ -61,17 +61,17 @@ fn one_outcome<'a>(
                 };
                 courses.insert(called.call, course);
             }
-            What::Left(call) => {
+            HistoryEvent::Left(call) => {
                 if let Some(course) = courses.get_mut(call) {
                     course.has_left = true;
                 }
             }
-            What::Cancelled(call) => {
+            HistoryEvent::Cancelled(call) => {
                 if let Some(course) = courses.get_mut(call) {
                     course.is_cancelled = true;
                 }
             }
-            What::Replied(call, reply) => {
+            HistoryEvent::Replied(call, reply) => {
                 let Some(course) = courses.get_mut(call) else { continue };
                 if let Some(seen) = misplaced(course, reply, event.at, event.life) {
                     let seen = format!("call {call} {seen}: {:?}", course.called);
@@ -82,14 +82,14 @@ fn one_outcome<'a>(
                     course.last = Some(reply);
                 }
             }
-            What::Started
-            | What::FailedToStart
-            | What::Took(_)
-            | What::Durable(_)
-            | What::Announced(_)
-            | What::DiskFull
-            | What::Crashed
-            | What::Stopped => {}
+            HistoryEvent::Started
+            | HistoryEvent::FailedToStart
+            | HistoryEvent::Took(_)
+            | HistoryEvent::Durable(_)
+            | HistoryEvent::Announced(_)
+            | HistoryEvent::DiskFull
+            | HistoryEvent::Crashed
+            | HistoryEvent::Stopped => {}
         }
     }
     courses
@@ -142,7 +142,7 @@ fn no_effect_after_a_refusal(
         }
     }
     for (entry, event) in history.entries.iter().enumerate() {
-        if let What::Took(marker) = &event.what
+        if let HistoryEvent::Took(marker) = &event.what
             && !open.contains(marker)
         {
             let seen = format!("every call with {marker} was refused, but a party got it");
@@ -177,12 +177,12 @@ fn has_failed(history: &History, job: ringback_proto::ids::JobId) -> bool {
 /// Checks that the holder of a token does nothing more once a revocation is acknowledged, or the
 /// token has expired.
 fn no_success_with_a_dead_token(history: &History, violations: &mut Vec<Violation>) {
-    let mut asked: BTreeMap<usize, &Called> = BTreeMap::new();
-    let mut revoked: BTreeSet<Who> = BTreeSet::new();
+    let mut asked: BTreeMap<usize, &CallRecord> = BTreeMap::new();
+    let mut revoked: BTreeSet<CallerIndex> = BTreeSet::new();
     let mut doomed: BTreeSet<usize> = BTreeSet::new();
     for (entry, event) in history.entries.iter().enumerate() {
         match &event.what {
-            What::Called(called) => {
+            HistoryEvent::Called(called) => {
                 let expiry = history.truth.expiries.iter().find(|(who, _)| *who == called.who);
                 let has_expired = expiry.is_some_and(|(_, at)| event.at >= *at);
                 if has_expired || revoked.contains(&called.who) {
@@ -190,7 +190,7 @@ fn no_success_with_a_dead_token(history: &History, violations: &mut Vec<Violatio
                 }
                 asked.insert(called.call, called);
             }
-            What::Replied(call, reply) => {
+            HistoryEvent::Replied(call, reply) => {
                 if let (Some(Op::Revoke(who)), Reply::Done) =
                     (asked.get(call).map(|called| &called.op), reply)
                 {
@@ -202,16 +202,16 @@ fn no_success_with_a_dead_token(history: &History, violations: &mut Vec<Violatio
                     violations.push(Violation { rule: "a dead token is dead", entry, seen });
                 }
             }
-            What::Started
-            | What::FailedToStart
-            | What::Cancelled(_)
-            | What::Left(_)
-            | What::Took(_)
-            | What::Durable(_)
-            | What::Announced(_)
-            | What::DiskFull
-            | What::Crashed
-            | What::Stopped => {}
+            HistoryEvent::Started
+            | HistoryEvent::FailedToStart
+            | HistoryEvent::Cancelled(_)
+            | HistoryEvent::Left(_)
+            | HistoryEvent::Took(_)
+            | HistoryEvent::Durable(_)
+            | HistoryEvent::Announced(_)
+            | HistoryEvent::DiskFull
+            | HistoryEvent::Crashed
+            | HistoryEvent::Stopped => {}
         }
     }
     for who in revoked.iter().filter(|who| !history.truth.revoked.contains(who)) {

@@ -6,7 +6,7 @@ use ringback_proto::ids::JobId;
 use ringback_proto::record::JobState;
 
 use super::Violation;
-use crate::history::{Announced, Durable, History, News, What};
+use crate::history::{Announcement, Durable, EventContent, History, HistoryEvent};
 
 const NUMBERS: &str = "event numbers have no gaps";
 
@@ -20,7 +20,7 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
 fn numbers(history: &History, violations: &mut Vec<Violation>) {
     let mut last: BTreeMap<(u32, String), u64> = BTreeMap::new();
     for (entry, event, announced) in history.announced() {
-        let Announced { seq, topic, topic_seq, owner, owner_topic_seq, .. } = announced;
+        let Announcement { seq, topic, topic_seq, owner, owner_topic_seq, .. } = announced;
         let counts = [
             (String::new(), *seq),
             ((*topic).to_owned(), *topic_seq),
@@ -42,8 +42,10 @@ fn states(history: &History, violations: &mut Vec<Violation>) {
     let mut told: BTreeMap<(u32, JobId), JobState> = BTreeMap::new();
     for (entry, event) in history.entries.iter().enumerate() {
         match &event.what {
-            What::Durable(change) => durable.extend(change_of(change).map(coded)),
-            What::Announced(Announced { news: News::State(job, state), .. }) => {
+            HistoryEvent::Durable(change) => durable.extend(change_of(change).map(coded)),
+            HistoryEvent::Announced(Announcement {
+                news: EventContent::State(job, state), ..
+            }) => {
                 if !durable.contains(&coded((*job, *state))) {
                     let seen = format!("{job} was announced as {state:?}");
                     let rule = "an event comes after its change is durable";
@@ -56,24 +58,24 @@ fn states(history: &History, violations: &mut Vec<Violation>) {
                     violations.push(Violation { rule: "a job only goes forward", entry, seen });
                 }
             }
-            What::Announced(Announced { news: News::Progress(job), .. }) => {
+            HistoryEvent::Announced(Announcement { news: EventContent::Progress(job), .. }) => {
                 let state = told.get(&(event.life, *job));
                 if state.is_some_and(|state| *state != JobState::Running) {
                     let seen = format!("{job} worked when it was {state:?}");
                     violations.push(Violation { rule: "a job works while it runs", entry, seen });
                 }
             }
-            What::Started
-            | What::FailedToStart
-            | What::Called(_)
-            | What::Replied(..)
-            | What::Cancelled(_)
-            | What::Left(_)
-            | What::Took(_)
-            | What::Announced(Announced { news: News::Other, .. })
-            | What::DiskFull
-            | What::Crashed
-            | What::Stopped => {}
+            HistoryEvent::Started
+            | HistoryEvent::FailedToStart
+            | HistoryEvent::Called(_)
+            | HistoryEvent::Replied(..)
+            | HistoryEvent::Cancelled(_)
+            | HistoryEvent::Left(_)
+            | HistoryEvent::Took(_)
+            | HistoryEvent::Announced(Announcement { news: EventContent::Other, .. })
+            | HistoryEvent::DiskFull
+            | HistoryEvent::Crashed
+            | HistoryEvent::Stopped => {}
         }
     }
 }
@@ -81,7 +83,7 @@ fn states(history: &History, violations: &mut Vec<Violation>) {
 /// Checks that every change is published in the last life, which ends in order.
 fn all_are_told(history: &History, violations: &mut Vec<Violation>) {
     let last_life = history.entries.last().map_or(0, |entry| entry.life);
-    let is_start = |what: &What| matches!(what, What::Started);
+    let is_start = |what: &HistoryEvent| matches!(what, HistoryEvent::Started);
     let Some(start) =
         history.entries.iter().position(|entry| entry.life == last_life && is_start(&entry.what))
     else {
@@ -91,8 +93,8 @@ fn all_are_told(history: &History, violations: &mut Vec<Violation>) {
         .announced()
         .filter(|(_, event, _)| event.life == last_life)
         .filter_map(|(_, _, announced)| match announced.news {
-            News::State(job, state) => Some(coded((job, state))),
-            News::Progress(_) | News::Other => None,
+            EventContent::State(job, state) => Some(coded((job, state))),
+            EventContent::Progress(_) | EventContent::Other => None,
         })
         .collect();
     for (entry, _, change) in history.durable().filter(|(entry, _, _)| *entry > start) {

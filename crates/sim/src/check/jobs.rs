@@ -7,7 +7,7 @@ use ringback_proto::record::{JobState, UnixMs};
 use ringback_proto::{Certainty, ErrorKind};
 
 use super::Violation;
-use crate::history::{CallNo, Called, Durable, History, Marker, Op, Reply, What};
+use crate::history::{CallNo, CallRecord, Durable, History, HistoryEvent, Marker, Op, Reply};
 
 const FORWARD: &str = "a job only goes forward";
 const DURABLE_FIRST: &str = "nothing is said before it is durable";
@@ -26,27 +26,27 @@ struct Disk {
 
 pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
     let mut disk = Disk::default();
-    let mut asked: BTreeMap<CallNo, Asked<'_>> = BTreeMap::new();
+    let mut asked: BTreeMap<CallNo, JobCall<'_>> = BTreeMap::new();
     for (entry, event) in history.entries.iter().enumerate() {
         let broken = match &event.what {
-            What::Durable(durable) => disk.take(durable).map(|seen| (FORWARD, seen)),
-            What::Called(called) => {
+            HistoryEvent::Durable(durable) => disk.take(durable).map(|seen| (FORWARD, seen)),
+            HistoryEvent::Called(called) => {
                 let before = disk.seen_by(&called.op);
-                asked.insert(called.call, Asked { called, before, at: event.at });
+                asked.insert(called.call, JobCall { called, before, at: event.at });
                 None
             }
-            What::Replied(call, reply) => {
+            HistoryEvent::Replied(call, reply) => {
                 asked.get(call).and_then(|asked| disk.allows(asked, event.at, reply))
             }
-            What::Started
-            | What::FailedToStart
-            | What::Cancelled(_)
-            | What::Left(_)
-            | What::Took(_)
-            | What::Announced(_)
-            | What::DiskFull
-            | What::Crashed
-            | What::Stopped => None,
+            HistoryEvent::Started
+            | HistoryEvent::FailedToStart
+            | HistoryEvent::Cancelled(_)
+            | HistoryEvent::Left(_)
+            | HistoryEvent::Took(_)
+            | HistoryEvent::Announced(_)
+            | HistoryEvent::DiskFull
+            | HistoryEvent::Crashed
+            | HistoryEvent::Stopped => None,
         };
         violations.extend(broken.map(|(rule, seen)| Violation { rule, entry, seen }));
     }
@@ -54,13 +54,13 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
 }
 
 /// A call, and what could be known when it was made.
-struct Asked<'a> {
-    called: &'a Called,
+struct JobCall<'a> {
+    called: &'a CallRecord,
     before: BTreeMap<JobId, JobState>,
     at: UnixMs,
 }
 
-impl Asked<'_> {
+impl JobCall<'_> {
     /// Returns whether the store had all the time that a caller waits for it.
     fn is_overdue(&self, now: UnixMs) -> bool {
         let deadline_ms = self.called.deadline_ms.unwrap_or(u64::MAX);
@@ -126,11 +126,11 @@ impl Disk {
     /// Checks that a reply reports only what is durable, and nothing that is already past.
     fn allows(
         &self,
-        asked: &Asked<'_>,
+        asked: &JobCall<'_>,
         at: UnixMs,
         reply: &Reply,
     ) -> Option<(&'static str, String)> {
-        let Asked { called, before, .. } = asked;
+        let JobCall { called, before, .. } = asked;
         let unsaid = |seen: String| Some((DURABLE_FIRST, seen));
         match reply {
             Reply::JobStarted(job) | Reply::StreamStart(job) => {
@@ -175,7 +175,7 @@ impl Disk {
     /// Checks that a query returns what was durable at some time between its call and its reply.
     fn allows_states(
         &self,
-        called: &Called,
+        called: &CallRecord,
         before: &BTreeMap<JobId, JobState>,
         jobs: &[(JobId, JobState)],
     ) -> Option<(&'static str, String)> {

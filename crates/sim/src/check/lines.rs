@@ -7,7 +7,7 @@ use ringback_proto::record::UnixMs;
 
 use super::Violation;
 use super::repeats::SURELY_REMEMBERED_MS;
-use crate::history::{History, Marker, Op, Reply, What};
+use crate::history::{History, HistoryEvent, Marker, Op, Reply};
 
 const RULE: &str = "a call on a line has one answer, its party's";
 
@@ -34,7 +34,7 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
     let mut taken: BTreeMap<(u32, Marker), UnixMs> = BTreeMap::new();
     for (entry, event) in history.entries.iter().enumerate() {
         match &event.what {
-            What::Took(marker) => {
+            HistoryEvent::Took(marker) => {
                 let before = taken.insert((event.life, *marker), event.at);
                 let is_again = before.is_some_and(|at| event.at - at < SURELY_REMEMBERED_MS);
                 if is_again && tools.get(marker) != Some(&true) {
@@ -42,24 +42,24 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
                     violations.push(Violation { rule: RULE, entry, seen });
                 }
             }
-            What::Replied(call, Reply::Passed(answer)) => {
+            HistoryEvent::Replied(call, Reply::Passed(answer)) => {
                 let asked = calls.get(call).copied().flatten();
                 if asked != Some(*answer) || !taken.contains_key(&(event.life, *answer)) {
                     let seen = format!("call {call} of {asked:?} was answered with {answer}");
                     violations.push(Violation { rule: RULE, entry, seen });
                 }
             }
-            What::Started
-            | What::FailedToStart
-            | What::Called(_)
-            | What::Replied(..)
-            | What::Cancelled(_)
-            | What::Left(_)
-            | What::Durable(_)
-            | What::Announced(_)
-            | What::DiskFull
-            | What::Crashed
-            | What::Stopped => {}
+            HistoryEvent::Started
+            | HistoryEvent::FailedToStart
+            | HistoryEvent::Called(_)
+            | HistoryEvent::Replied(..)
+            | HistoryEvent::Cancelled(_)
+            | HistoryEvent::Left(_)
+            | HistoryEvent::Durable(_)
+            | HistoryEvent::Announced(_)
+            | HistoryEvent::DiskFull
+            | HistoryEvent::Crashed
+            | HistoryEvent::Stopped => {}
         }
     }
 }

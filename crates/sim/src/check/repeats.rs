@@ -7,7 +7,7 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::UnixMs;
 
 use super::Violation;
-use crate::history::{Called, Durable, History, Marker, Op, Reply, Who};
+use crate::history::{CallRecord, CallerIndex, Durable, History, Marker, Op, Reply};
 
 /// Calls without a job are remembered for ten minutes after their start, and take a minute at most.
 pub(super) const SURELY_REMEMBERED_MS: u64 = 9 * 60 * 1000;
@@ -57,7 +57,7 @@ fn one_effect_per_request(history: &History, violations: &mut Vec<Violation>) {
     }
 }
 
-struct First<'a> {
+struct FirstCall<'a> {
     op: &'a Op,
     job: Option<JobId>,
     life: u32,
@@ -66,9 +66,9 @@ struct First<'a> {
 
 /// Checks that a repeat returns the same job, and that another body is a conflict.
 fn one_answer_per_id(history: &History, violations: &mut Vec<Violation>) {
-    let calls: BTreeMap<_, (UnixMs, &Called)> =
+    let calls: BTreeMap<_, (UnixMs, &CallRecord)> =
         history.calls().map(|(_, event, called)| (called.call, (event.at, called))).collect();
-    let mut firsts: BTreeMap<(Who, RequestId), First<'_>> = BTreeMap::new();
+    let mut firsts: BTreeMap<(CallerIndex, RequestId), FirstCall<'_>> = BTreeMap::new();
     for (entry, event, (call, reply)) in history.replies() {
         let Some((at, called)) = calls.get(&call) else { continue };
         let Some(request_id) = called.request_id.filter(|_| called.op.marker().is_some()) else {
@@ -78,7 +78,7 @@ fn one_answer_per_id(history: &History, violations: &mut Vec<Violation>) {
             continue;
         }
         let job = reply.job();
-        let first = firsts.entry((called.who, request_id)).or_insert(First {
+        let first = firsts.entry((called.who, request_id)).or_insert(FirstCall {
             op: &called.op,
             job,
             life: event.life,
@@ -90,7 +90,7 @@ fn one_answer_per_id(history: &History, violations: &mut Vec<Violation>) {
             })
         });
         if is_purged {
-            *first = First { op: &called.op, job, life: event.life, at: *at };
+            *first = FirstCall { op: &called.op, job, life: event.life, at: *at };
         }
         let is_remembered = first.op.makes_job()
             || (first.life == event.life && at.abs_diff(first.at) < SURELY_REMEMBERED_MS);

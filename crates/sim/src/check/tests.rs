@@ -1,27 +1,30 @@
 //! The checker finds planted errors.
 
-use ringback_broker::UnderWay;
+use ringback_broker::TableSizes;
 use ringback_proto::ids::{JobId, RequestId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::JobState;
 use ringback_proto::{Certainty, ErrorKind};
 
 use super::check;
-use crate::history::{Announced, Called, Durable, Entry, History, News, Op, Reply, Truth, What};
+use crate::history::{
+    Announcement, CallRecord, Durable, Entry, EventContent, FinalState, History, HistoryEvent, Op,
+    Reply,
+};
 
 fn job(number: u8) -> JobId {
     JobId::from_random([number; 16])
 }
 
-fn called(call: usize, op: Op) -> What {
+fn called(call: usize, op: Op) -> HistoryEvent {
     let request_id = Some(RequestId::from_bytes([1; 16]));
     let (wait_ms, deadline_ms) = (None, None);
-    let called = Called { call, who: 0, op, request_id, wait_ms, deadline_ms, stream: false };
-    What::Called(Box::new(called))
+    let called = CallRecord { call, who: 0, op, request_id, wait_ms, deadline_ms, stream: false };
+    HistoryEvent::Called(Box::new(called))
 }
 
-fn created(number: u8) -> What {
-    What::Durable(Durable::Created {
+fn created(number: u8) -> HistoryEvent {
+    HistoryEvent::Durable(Durable::Created {
         job: job(number),
         marker: 7,
         owner: PrincipalId::Local,
@@ -30,43 +33,43 @@ fn created(number: u8) -> What {
     })
 }
 
-fn ended(number: u8) -> What {
-    What::Durable(Durable::Ended(job(number), JobState::Complete))
+fn ended(number: u8) -> HistoryEvent {
+    HistoryEvent::Durable(Durable::Ended(job(number), JobState::Complete))
 }
 
-fn state(seq: u64, number: u8, state: JobState) -> What {
-    What::Announced(Announced {
+fn state(seq: u64, number: u8, state: JobState) -> HistoryEvent {
+    HistoryEvent::Announced(Announcement {
         seq,
         topic: "job.state_changed",
         topic_seq: seq,
         owner: PrincipalId::Local,
         owner_topic_seq: seq,
-        news: News::State(job(number), state),
+        news: EventContent::State(job(number), state),
     })
 }
 
 /// Returns a history of a job that is requested, created, reported, run and ended correctly.
-fn faultless() -> Vec<What> {
+fn faultless() -> Vec<HistoryEvent> {
     vec![
-        What::Started,
+        HistoryEvent::Started,
         called(0, Op::Sleep(7)),
         created(1),
         state(1, 1, JobState::Running),
-        What::Replied(0, Reply::JobStarted(job(1))),
+        HistoryEvent::Replied(0, Reply::JobStarted(job(1))),
         ended(1),
         state(2, 1, JobState::Complete),
         called(1, Op::Status(job(1))),
-        What::Replied(1, Reply::Jobs(vec![(job(1), JobState::Complete)])),
-        What::Stopped,
+        HistoryEvent::Replied(1, Reply::Jobs(vec![(job(1), JobState::Complete)])),
+        HistoryEvent::Stopped,
     ]
 }
 
-fn truth() -> Truth {
-    Truth { jobs: vec![(job(1), JobState::Complete)], ..Truth::default() }
+fn truth() -> FinalState {
+    FinalState { jobs: vec![(job(1), JobState::Complete)], ..FinalState::default() }
 }
 
 /// Returns the rules that a history breaks.
-fn broken(what: Vec<What>, truth: Truth) -> Vec<&'static str> {
+fn broken(what: Vec<HistoryEvent>, truth: FinalState) -> Vec<&'static str> {
     let entries = what.into_iter().map(|what| Entry { at: 5, life: 0, what }).collect();
     let mut rules: Vec<_> =
         check(&History { entries, truth }).into_iter().map(|violation| violation.rule).collect();
@@ -75,7 +78,7 @@ fn broken(what: Vec<What>, truth: Truth) -> Vec<&'static str> {
 }
 
 /// Returns the rules that a change of the faultless history breaks.
-fn broken_by(change: impl FnOnce(&mut Vec<What>)) -> Vec<&'static str> {
+fn broken_by(change: impl FnOnce(&mut Vec<HistoryEvent>)) -> Vec<&'static str> {
     let mut what = faultless();
     change(&mut what);
     broken(what, truth())
@@ -88,7 +91,7 @@ fn a_faultless_history_breaks_nothing() {
 
 #[test]
 fn a_lost_acknowledged_job_is_seen() {
-    assert_eq!(broken(faultless(), Truth::default()), ["nothing acknowledged is lost"]);
+    assert_eq!(broken(faultless(), FinalState::default()), ["nothing acknowledged is lost"]);
 }
 
 #[test]
@@ -112,15 +115,15 @@ fn a_double_run_is_seen() {
     what.truncate(9);
     what.extend([created(2), state(3, 2, JobState::Running), ended(2)]);
     what.push(state(4, 2, JobState::Complete));
-    assert_eq!(broken(what, Truth { jobs, ..truth() }), ["repeats never run twice"]);
+    assert_eq!(broken(what, FinalState { jobs, ..truth() }), ["repeats never run twice"]);
 
     let made = vec![
         called(0, Op::CreateArtifact(9)),
-        What::Durable(Durable::Made(9)),
-        What::Durable(Durable::Made(9)),
-        What::Replied(0, Reply::Made(9)),
+        HistoryEvent::Durable(Durable::Made(9)),
+        HistoryEvent::Durable(Durable::Made(9)),
+        HistoryEvent::Replied(0, Reply::Made(9)),
     ];
-    let truth = Truth { made: vec![9, 9], ..Truth::default() };
+    let truth = FinalState { made: vec![9, 9], ..FinalState::default() };
     assert_eq!(broken(made, truth), ["repeats never run twice"]);
 }
 
@@ -129,8 +132,8 @@ fn one_id_that_stands_for_two_calls_is_seen() {
     let broken = broken_by(|what| {
         what.extend([
             called(2, Op::CreateArtifact(9)),
-            What::Durable(Durable::Made(9)),
-            What::Replied(2, Reply::Made(9)),
+            HistoryEvent::Durable(Durable::Made(9)),
+            HistoryEvent::Replied(2, Reply::Made(9)),
         ]);
     });
     assert!(broken.contains(&"repeats never run twice"), "{broken:?}");
@@ -156,19 +159,22 @@ fn a_change_that_nobody_is_told_of_is_seen() {
 
 #[test]
 fn a_job_that_goes_back_is_seen() {
-    let back = What::Durable(Durable::Began(job(1)));
+    let back = HistoryEvent::Durable(Durable::Began(job(1)));
     let broken = broken_by(|what| what.insert(9, back));
     assert!(broken.contains(&"a job only goes forward"), "{broken:?}");
     let stale = Reply::Jobs(vec![(job(1), JobState::Running)]);
-    assert_eq!(broken_by(|what| what[8] = What::Replied(1, stale)), ["a job only goes forward"]);
+    assert_eq!(
+        broken_by(|what| what[8] = HistoryEvent::Replied(1, stale)),
+        ["a job only goes forward"]
+    );
 }
 
 #[test]
 fn work_after_the_end_is_seen() {
     let broken = broken_by(|what| {
         let mut progress = state(3, 1, JobState::Running);
-        if let What::Announced(announced) = &mut progress {
-            announced.news = News::Progress(job(1));
+        if let HistoryEvent::Announced(announced) = &mut progress {
+            announced.news = EventContent::Progress(job(1));
         }
         what.insert(7, progress);
     });
@@ -179,7 +185,7 @@ fn work_after_the_end_is_seen() {
 fn an_effect_of_a_refused_call_is_seen() {
     let refused = Reply::Failed(ErrorKind::Busy, Certainty::NotStarted);
     assert_eq!(
-        broken_by(|what| what[4] = What::Replied(0, refused)),
+        broken_by(|what| what[4] = HistoryEvent::Replied(0, refused)),
         ["no effect after a refusal"]
     );
 }
@@ -188,19 +194,19 @@ fn an_effect_of_a_refused_call_is_seen() {
 fn a_revoked_token_that_works_is_seen() {
     let what = vec![
         called(0, Op::Revoke(0)),
-        What::Replied(0, Reply::Done),
+        HistoryEvent::Replied(0, Reply::Done),
         called(1, Op::Ping),
-        What::Replied(1, Reply::Done),
+        HistoryEvent::Replied(1, Reply::Done),
     ];
-    let truth = Truth { revoked: vec![0], ..Truth::default() };
+    let truth = FinalState { revoked: vec![0], ..FinalState::default() };
     assert_eq!(broken(what, truth), ["a dead token is dead"]);
 }
 
 #[test]
 fn a_table_that_is_not_empty_is_seen() {
-    let under_way = UnderWay { n_jobs: 1, ..UnderWay::default() };
+    let under_way = TableSizes { n_jobs: 1, ..TableSizes::default() };
     assert_eq!(
-        broken(faultless(), Truth { under_way, ..truth() }),
+        broken(faultless(), FinalState { under_way, ..truth() }),
         ["tables are empty in the end"]
     );
 }

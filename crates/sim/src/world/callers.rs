@@ -7,7 +7,8 @@ use std::time::Duration;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_broker::{
-    Broker, CallerCall, CallerStream, Credential, Edge, Holding, LineCall, ToParty, ToolOffer,
+    Broker, CallerCall, CallerStream, Credential, Edge, LineCall, PartyMessage, StreamMode,
+    ToolOffer,
 };
 use ringback_proto::any::Any;
 use ringback_proto::envelope::CallOptions;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::parties::{Answer, marker};
 use super::recorder::Recorder;
-use crate::history::{LineTool, Marker, Op, What};
+use crate::history::{HistoryEvent, LineTool, Marker, Op};
 
 /// The name of either session's caller.
 const CALLER_ID: &str = "ant";
@@ -147,14 +148,14 @@ impl Caller {
     }
 
     fn open(&self) -> Option<CallerStream> {
-        self.broker.callers().open(&self.owner, self.session, None, Holding::Lasting).ok()
+        self.broker.callers().open(&self.owner, self.session, None, StreamMode::Lasting).ok()
     }
 
     async fn listen(&mut self, mut stream: CallerStream, answers: &mut JoinSet<()>) {
         while let Some(post) = stream.next().await {
             match post {
-                ToParty::Cancel { .. } => {}
-                ToParty::Call(call) => self.take(call, answers),
+                PartyMessage::Cancel { .. } => {}
+                PartyMessage::Call(call) => self.take(call, answers),
             }
         }
     }
@@ -176,7 +177,7 @@ impl Caller {
 
     fn take(&mut self, call: Arc<LineCall>, answers: &mut JoinSet<()>) {
         assert_eq!(call.root_session(), Some(self.session), "a call for another session");
-        self.recorder.note(What::Took(marker(&call.arguments)));
+        self.recorder.note(HistoryEvent::Took(marker(&call.arguments)));
         let session = Some(self.session);
         let answer = Answer::draw(&self.broker, &self.owner, session, &mut self.rng);
         answers.spawn(async move { answer.run(&call).await });

@@ -8,8 +8,8 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_broker::{
-    Answer, Blocking, Broker, CallControl, CallerStream, Clock, Credential, Edge, Entropy, Holding,
-    LineCall, Outside, Replies, ToParty,
+    Answer, Blocking, Broker, CallControl, CallerStream, Clock, Credential, Edge, Entropy,
+    Environment, LineCall, PartyMessage, Replies, StreamMode,
 };
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::CallOptions;
@@ -28,7 +28,7 @@ use super::ops::token;
 use super::parties::{arguments, marker, payload};
 use super::recorder::Recorder;
 use super::{BEGINNING, World, directory};
-use crate::crowd::{Ask, Crowd, Outcome, Seen};
+use crate::crowd::{CallInput, Crowd, CrowdEvent, Outcome};
 
 /// Owners of sessions; each has many.
 const N_OWNERS: usize = 5;
@@ -65,7 +65,7 @@ async fn lived(world: &mut World, n_sessions: usize) -> Crowd {
         }
         .run(),
     );
-    let outside = Outside {
+    let outside = Environment {
         store,
         clock: Clock::simulated(BEGINNING),
         entropy: Entropy::seeded(world.rng.random()),
@@ -131,7 +131,7 @@ struct Stage {
     broker: Broker,
     began: Instant,
     n_asks: Arc<AtomicU64>,
-    seen: Arc<Mutex<Vec<(u64, Seen)>>>,
+    seen: Arc<Mutex<Vec<(u64, CrowdEvent)>>>,
 }
 
 impl Stage {
@@ -139,12 +139,12 @@ impl Stage {
         Self { broker, began: Instant::now(), n_asks: Arc::default(), seen: Arc::default() }
     }
 
-    fn note(&self, seen: Seen) {
+    fn note(&self, seen: CrowdEvent) {
         let at = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((at, seen));
     }
 
-    fn entries(&self) -> Vec<(u64, Seen)> {
+    fn entries(&self) -> Vec<(u64, CrowdEvent)> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -196,7 +196,7 @@ impl Room {
     }
 
     async fn end(&self) {
-        self.stage.note(Seen::Ended { place: self.place });
+        self.stage.note(CrowdEvent::Ended { place: self.place });
         let request = SessionEndRequest { session_id: self.session() };
         answer(&self.stage.broker, &self.owner, request.into()).await;
     }
@@ -225,7 +225,7 @@ impl Room {
         if rng.random_bool(0.4) {
             drop(timeout_at(until, self.poll(session, rng, &mut answers)).await);
         } else {
-            let (broker, holding) = (&self.stage.broker, Holding::Lasting);
+            let (broker, holding) = (&self.stage.broker, StreamMode::Lasting);
             if let Ok(stream) = broker.callers().open(&self.owner, session, None, holding) {
                 drop(timeout_at(until, self.listen(stream, session, rng, &mut answers)).await);
             }
@@ -244,8 +244,8 @@ impl Room {
     ) {
         while let Some(post) = stream.next().await {
             match post {
-                ToParty::Cancel { .. } => {}
-                ToParty::Call(call) => self.take(call, session, rng, answers),
+                PartyMessage::Cancel { .. } => {}
+                PartyMessage::Call(call) => self.take(call, session, rng, answers),
             }
         }
     }
@@ -275,7 +275,7 @@ impl Room {
         answers: &mut JoinSet<()>,
     ) {
         assert_eq!(call.root_session(), Some(session), "a call of another session");
-        self.stage.note(Seen::Took { ask: marker(&call.arguments), place: self.place });
+        self.stage.note(CrowdEvent::Took { ask: marker(&call.arguments), place: self.place });
         let (room, how) = (Arc::clone(self), rng.random_range(0..10));
         let after = Duration::from_millis(rng.random_range(0..6000));
         answers.spawn(async move {
@@ -304,12 +304,19 @@ impl Room {
         }
     }
 
-    fn say(&self, ask: Ask, id: &str, who: &Credential, session: SessionId, value: Option<u64>) {
+    fn say(
+        &self,
+        ask: CallInput,
+        id: &str,
+        who: &Credential,
+        session: SessionId,
+        value: Option<u64>,
+    ) {
         let outcome = value.map(|value| payload(value, Format::Json));
         let outcome = outcome.ok_or_else(|| Error::new(ErrorKind::ToolFailed, "the dice say no"));
         let taken = self.stage.broker.callers().answer(who, session, id, outcome).is_ok();
         let is_own = who.id() == self.owner.id() && session != SessionId::from_random([7; 16]);
-        self.stage.note(Seen::Answered { ask, value, taken, is_own });
+        self.stage.note(CrowdEvent::Answered { ask, value, taken, is_own });
     }
 
     /// Runs an agent: calls, waits, cancels, leaves.
@@ -324,7 +331,7 @@ impl Room {
         let (stage, place) = (&self.stage, self.place);
         let ask = stage.n_asks.fetch_add(1, Ordering::Relaxed) + 1;
         // The longest time its tool may take, whatever was declared.
-        stage.note(Seen::Asked { ask, place, within_ms: 8000 });
+        stage.note(CrowdEvent::Asked { ask, place, within_ms: 8000 });
         let options = CallOptions { stream: rng.random_bool(0.3), ..CallOptions::default() };
         let (tool, input): (_, Any) = (TOOL.to_owned(), arguments(ask, Format::Json));
         let (session, caller) = (self.session(), Some(CALLER_ID));
@@ -334,7 +341,13 @@ impl Room {
         }
     }
 
-    async fn waits(&self, ask: Ask, mut replies: Replies, control: &CallControl, rng: &mut StdRng) {
+    async fn waits(
+        &self,
+        ask: CallInput,
+        mut replies: Replies,
+        control: &CallControl,
+        rng: &mut StdRng,
+    ) {
         let at = Instant::now() + Duration::from_millis(rng.random_range(0..8000));
         let (leaves, cancels) = (rng.random_bool(0.1), rng.random_bool(0.1));
         let mut is_cancelled = false;
@@ -346,18 +359,18 @@ impl Room {
                     Some(reply) => self.told(ask, reply),
                 },
                 () = tokio::time::sleep_until(at), if leaves => {
-                    return self.stage.note(Seen::Left(ask));
+                    return self.stage.note(CrowdEvent::Left(ask));
                 }
                 () = tokio::time::sleep_until(at), if cancels && !is_cancelled => {
                     is_cancelled = true;
-                    self.stage.note(Seen::Cancelled(ask));
+                    self.stage.note(CrowdEvent::Cancelled(ask));
                     control.cancel();
                 }
             }
         }
     }
 
-    fn told(&self, ask: Ask, reply: ResponseEnvelope) {
+    fn told(&self, ask: CallInput, reply: ResponseEnvelope) {
         let outcome = match reply {
             ResponseEnvelope::Success { response: ToolResponse::Passed(passed) }
             | ResponseEnvelope::StreamEnd {
@@ -374,6 +387,6 @@ impl Room {
             | ResponseEnvelope::JobStarted { .. }
             | ResponseEnvelope::Ack { .. } => unreachable!("a caller tool answers with a value"),
         };
-        self.stage.note(Seen::Told(ask, outcome));
+        self.stage.note(CrowdEvent::Told(ask, outcome));
     }
 }

@@ -9,12 +9,12 @@ use rand::rngs::StdRng;
 use ringback_proto::envelope::RequestEnvelope;
 use ringback_proto::record::{JobRecord, Record};
 use ringback_proto::{ToolCall, ToolRequest};
-use ringback_store::by_hand::{Fault, Hand};
+use ringback_store::manual_writer::{Fault, ManualWriter};
 use tokio_util::sync::CancellationToken;
 
 use super::ops::marker_of;
 use super::recorder::Recorder;
-use crate::history::{Durable, Marker, What};
+use crate::history::{Durable, HistoryEvent, Marker};
 
 /// The longest commit.
 const COMMIT_MS_MAX: u64 = 4;
@@ -51,7 +51,7 @@ impl Faults {
 
 /// The disk of one life.
 pub(crate) struct Disk {
-    pub(crate) hand: Hand,
+    pub(crate) hand: ManualWriter,
     pub(crate) faults: Faults,
     pub(crate) rng: StdRng,
     pub(crate) recorder: Recorder,
@@ -89,17 +89,17 @@ impl Disk {
         let turn = self.hand.turn(fault).expect("the simulated disk works");
         for record in turn.written.iter().flatten() {
             if let Some(durable) = durable(record) {
-                self.recorder.note(What::Durable(durable));
+                self.recorder.note(HistoryEvent::Durable(durable));
             }
         }
         for job in turn.purged {
-            self.recorder.note(What::Durable(Durable::Purged(job)));
+            self.recorder.note(HistoryEvent::Durable(Durable::Purged(job)));
         }
         if fault == Fault::DiskFull {
-            self.recorder.note(What::DiskFull);
+            self.recorder.note(HistoryEvent::DiskFull);
         }
         if turn.crashed {
-            self.recorder.note(What::Crashed);
+            self.recorder.note(HistoryEvent::Crashed);
             self.crashed.cancel();
         }
     }

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_broker::{
     Answer, Blocking, Broker, Call, CallControl, Clock, Config, ConfigView, Credential, Edge,
-    Entropy, Outside, Replies, Subscription,
+    Entropy, Environment, Replies, Subscription,
 };
 use ringback_proto::envelope::RequestEnvelope;
 use ringback_proto::principal::{Principal, PrincipalId, Target};
@@ -20,10 +20,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::disk::{Disk, Faults};
-use super::ops::{CALLERS, Drawn, content, reply, token};
+use super::ops::{CALLERS, RandomCall, content, reply, token};
 use super::recorder::Recorder;
 use super::{Caller, World, callers, parties};
-use crate::history::{Announced, CallNo, News, What};
+use crate::history::{Announcement, CallNo, EventContent, HistoryEvent};
 
 /// Far longer than any call may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
@@ -37,7 +37,7 @@ const LINE_HOLDER: usize = 1;
 
 /// How a life ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Ended {
+pub(super) enum LifeEnd {
     Crashed,
     Stopped,
 }
@@ -53,12 +53,12 @@ impl ConfigView for NoConfig {
 
 impl World {
     /// Runs one life. Every task, timer and pending reply ends with the runtime.
-    pub(super) fn live(&mut self, faults: Faults, is_last: bool) -> Ended {
+    pub(super) fn live(&mut self, faults: Faults, is_last: bool) -> LifeEnd {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime can be built").block_on(self.lived(faults, is_last))
     }
 
-    async fn lived(&mut self, faults: Faults, is_last: bool) -> Ended {
+    async fn lived(&mut self, faults: Faults, is_last: bool) -> LifeEnd {
         self.recorder.begin_life();
         let opened = Store::open_by_hand(&self.dir);
         let (store, hand) = opened.expect("the store opens after every life");
@@ -76,7 +76,7 @@ impl World {
             .run(),
         );
         is_set_up.store(self.callers.len() > 1, Ordering::Relaxed);
-        let outside = Outside {
+        let outside = Environment {
             store,
             clock: Clock::simulated(self.recorder.base()),
             entropy: Entropy::seeded(self.rng.random()),
@@ -84,9 +84,9 @@ impl World {
         };
         let work = async {
             let Ok(broker) = Broker::start_in(self.config(), outside).await else {
-                return self.note(What::FailedToStart);
+                return self.note(HistoryEvent::FailedToStart);
             };
-            self.note(What::Started);
+            self.note(HistoryEvent::Started);
             background.spawn(listen(broker.subscribe(), self.recorder.clone()));
             if self.callers.len() == 1 {
                 self.set_up(&broker).await;
@@ -96,8 +96,8 @@ impl World {
         };
         tokio::select! {
             biased;
-            () = crashed.cancelled() => Ended::Crashed,
-            () = work => Ended::Stopped,
+            () = crashed.cancelled() => LifeEnd::Crashed,
+            () = work => LifeEnd::Stopped,
         }
     }
 
@@ -123,7 +123,7 @@ impl World {
             Duration::from_millis(self.rng.random_range(0..2000))
         };
         broker.stop(grace).await;
-        self.note(What::Stopped);
+        self.note(HistoryEvent::Stopped);
     }
 
     /// Makes no more calls and causes no more faults: everything must finish.
@@ -148,17 +148,17 @@ impl World {
     }
 
     fn call(&mut self, broker: &Broker, calls: &mut JoinSet<()>) {
-        let Drawn { called, edge, options, cancel_after, leave_after } = self.draw();
+        let RandomCall { called, edge, options, cancel_after, leave_after } = self.draw();
         let request = self.request(&called.op, edge);
         let credential = self.credential(broker, called.who);
         let (call, who, request_id) = (called.call, called.who, called.request_id);
         let asked = callers::asked(&called.op);
-        self.note(What::Called(Box::new(called)));
+        self.note(HistoryEvent::Called(Box::new(called)));
         let Some(credential) = credential else {
             let refused = ringback_proto::ErrorKind::Unauthenticated;
             let certainty = ringback_proto::Certainty::NotStarted;
             let refused = crate::history::Reply::Failed(refused, certainty);
-            return self.note(What::Replied(call, refused));
+            return self.note(HistoryEvent::Replied(call, refused));
         };
         let answer = match (asked, request) {
             (Some(session), ToolCall::Named { arguments, .. }) => {
@@ -171,9 +171,10 @@ impl World {
             }
         };
         match answer {
-            Answer::Now(envelope) => self.note(What::Replied(call, reply(envelope))),
+            Answer::Now(envelope) => self.note(HistoryEvent::Replied(call, reply(envelope))),
             Answer::Later(replies, control) => {
-                let follow = Follow { call, replies, control, recorder: self.recorder.clone() };
+                let follow =
+                    ReplyReader { call, replies, control, recorder: self.recorder.clone() };
                 calls.spawn(follow.run(cancel_after, leave_after));
             }
         }
@@ -245,14 +246,14 @@ impl World {
 }
 
 /// A caller that waits for its replies.
-struct Follow {
+struct ReplyReader {
     call: CallNo,
     replies: Replies,
     control: CallControl,
     recorder: Recorder,
 }
 
-impl Follow {
+impl ReplyReader {
     async fn run(mut self, cancel_after: Option<Duration>, leave_after: Option<Duration>) {
         let (leave, cancel) = (after(leave_after), after(cancel_after));
         tokio::pin!(leave, cancel);
@@ -260,15 +261,15 @@ impl Follow {
         loop {
             tokio::select! {
                 biased;
-                () = &mut leave => return self.recorder.note(What::Left(self.call)),
+                () = &mut leave => return self.recorder.note(HistoryEvent::Left(self.call)),
                 () = &mut cancel, if !is_cancelled => {
                     is_cancelled = true;
                     self.control.cancel();
-                    self.recorder.note(What::Cancelled(self.call));
+                    self.recorder.note(HistoryEvent::Cancelled(self.call));
                 }
                 next = self.replies.next() => match next {
                     None => return,
-                    Some(envelope) => self.recorder.note(What::Replied(self.call, reply(envelope))),
+                    Some(envelope) => self.recorder.note(HistoryEvent::Replied(self.call, reply(envelope))),
                 },
             }
         }
@@ -287,7 +288,7 @@ async fn listen(mut subscription: Subscription, recorder: Recorder) {
     loop {
         for published in subscription.next(1000).await {
             let event = &published.event;
-            recorder.note(What::Announced(Announced {
+            recorder.note(HistoryEvent::Announced(Announcement {
                 seq: event.seq,
                 topic: event.event.topic(),
                 topic_seq: event.topic_seq,
@@ -295,10 +296,10 @@ async fn listen(mut subscription: Subscription, recorder: Recorder) {
                 owner_topic_seq: published.owner_topic_seq,
                 news: match (&event.event, event.event.job_id()) {
                     (Event::JobStateChanged { job_id, state, .. }, _) => {
-                        News::State(*job_id, *state)
+                        EventContent::State(*job_id, *state)
                     }
-                    (_, Some(job_id)) => News::Progress(job_id),
-                    (_, None) => News::Other,
+                    (_, Some(job_id)) => EventContent::Progress(job_id),
+                    (_, None) => EventContent::Other,
                 },
             }));
         }

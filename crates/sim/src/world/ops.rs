@@ -18,7 +18,7 @@ use ringback_proto::{Error, ResponseEnvelope, ToolCall, ToolRequest, ToolRespons
 
 use super::World;
 use super::parties::{arguments, marker};
-use crate::history::{Called, LineTool, Marker, Op, Reply, Who};
+use crate::history::{CallRecord, CallerIndex, LineTool, Marker, Op, Reply};
 
 /// The callers after the set-up: the daemon's own user, three with scope `write`, one with `read`,
 /// one with `write` whose token expires.
@@ -31,7 +31,7 @@ pub(super) const CALLERS: [(Level, Option<u64>); 6] = [
     (Level::Write, Some(90)),
 ];
 /// The caller whose token may be revoked.
-const REVOCABLE: Who = 3;
+const REVOCABLE: CallerIndex = 3;
 /// The longest sleep.
 const SLEEP_MS_MAX: Marker = 40_000;
 /// The wait of edges for a tool that takes a moment.
@@ -39,8 +39,8 @@ const HABIT_WAIT_MS: u64 = 30_000;
 
 /// A randomly chosen call.
 #[derive(Debug)]
-pub(super) struct Drawn {
-    pub(super) called: Called,
+pub(super) struct RandomCall {
+    pub(super) called: CallRecord,
     pub(super) edge: Edge,
     pub(super) options: CallOptions,
     pub(super) cancel_after: Option<Duration>,
@@ -48,7 +48,7 @@ pub(super) struct Drawn {
 }
 
 impl World {
-    pub(super) fn draw(&mut self) -> Drawn {
+    pub(super) fn draw(&mut self) -> RandomCall {
         let (who, op, request_id) = self.draw_request();
         let options = CallOptions {
             timing_hint: None,
@@ -58,7 +58,7 @@ impl World {
         };
         let edge = if self.rng.random_bool(0.8) { Edge::Hoot } else { Edge::Http };
         let habit = (edge == Edge::Http).then_some(HABIT_WAIT_MS);
-        let called = Called {
+        let called = CallRecord {
             call: self.n_calls,
             who,
             op,
@@ -70,7 +70,7 @@ impl World {
         self.n_calls += 1;
         let cancel_after = self.maybe(0.1, |world| Duration::from_millis(world.draw_ms()));
         let leave_after = self.maybe(0.1, |world| Duration::from_millis(world.draw_ms()));
-        Drawn { called, edge, options, cancel_after, leave_after }
+        RandomCall { called, edge, options, cancel_after, leave_after }
     }
 
     /// Returns the time until the next call.
@@ -84,7 +84,7 @@ impl World {
         })
     }
 
-    fn draw_request(&mut self) -> (Who, Op, Option<RequestId>) {
+    fn draw_request(&mut self) -> (CallerIndex, Op, Option<RequestId>) {
         let who = self.rng.random_range(0..self.callers.len());
         let dice = self.rng.random_range(0..100);
         if dice < 20 && !self.repeatable.is_empty() {
@@ -113,7 +113,7 @@ impl World {
     }
 
     /// Reuses a request ID, for the same call or another.
-    fn draw_repeat(&mut self, is_other: bool) -> (Who, Op, Option<RequestId>) {
+    fn draw_repeat(&mut self, is_other: bool) -> (CallerIndex, Op, Option<RequestId>) {
         let newest = self.repeatable.len();
         let index = newest - 1 - self.rng.random_range(0..newest.min(12));
         let (who, request_id, op) = self.repeatable[index].clone();

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_broker::{
-    Broker, Credential, LineCall, LineKind, LineName, LineOffer, LineStream, ToParty, ToolOffer,
+    Broker, Credential, LineCall, LineKind, LineName, LineOffer, LineStream, PartyMessage,
+    ToolOffer,
 };
 use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::SessionId;
@@ -16,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::recorder::Recorder;
-use crate::history::{LineTool, Marker, What};
+use crate::history::{HistoryEvent, LineTool, Marker};
 
 /// How long a reloaded page may stay away.
 const GRACE_MS: u64 = 3000;
@@ -178,9 +179,9 @@ impl Party {
             };
             match post {
                 None => break,
-                Some(ToParty::Cancel { .. }) => {}
-                Some(ToParty::Call(call)) => {
-                    self.recorder.note(What::Took(marker(&call.arguments)));
+                Some(PartyMessage::Cancel { .. }) => {}
+                Some(PartyMessage::Call(call)) => {
+                    self.recorder.note(HistoryEvent::Took(marker(&call.arguments)));
                     let answer = Answer::draw(&self.broker, &self.owner, None, &mut self.rng);
                     answers.spawn(async move { answer.run(&call).await });
                 }

@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ringback_broker::UnderWay;
+use ringback_broker::TableSizes;
 use ringback_proto::ids::JobId;
 use ringback_proto::record::UnixMs;
 use tokio::time::Instant;
 
-use crate::history::{Entry, Reply, What};
+use crate::history::{Entry, HistoryEvent, Reply};
 
 /// Records the history. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorder {
-    written: Arc<Mutex<Written>>,
+    written: Arc<Mutex<RecorderState>>,
     life: u32,
     /// The wall clock at the start of this life.
     base: UnixMs,
@@ -21,11 +21,11 @@ pub(crate) struct Recorder {
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct RecorderState {
     entries: Vec<Entry>,
     /// Jobs whose IDs were reported.
     jobs: Vec<JobId>,
-    under_way: UnderWay,
+    under_way: TableSizes,
     last_at: UnixMs,
 }
 
@@ -51,12 +51,12 @@ impl Recorder {
         self.base
     }
 
-    pub(crate) fn note(&self, what: What) {
+    pub(crate) fn note(&self, what: HistoryEvent) {
         let elapsed = self.began.map_or(0, |began| began.elapsed().as_millis());
         let at = self.base + u64::try_from(elapsed).unwrap_or(u64::MAX);
         let life = self.life;
         self.with(|written| {
-            if let What::Replied(_, reply) = &what {
+            if let HistoryEvent::Replied(_, reply) = &what {
                 written.jobs.extend(told(reply));
             }
             written.last_at = at;
@@ -64,11 +64,11 @@ impl Recorder {
         });
     }
 
-    pub(crate) fn note_under_way(&self, under_way: UnderWay) {
+    pub(crate) fn note_under_way(&self, under_way: TableSizes) {
         self.with(|written| written.under_way = under_way);
     }
 
-    pub(crate) fn under_way(&self) -> UnderWay {
+    pub(crate) fn under_way(&self) -> TableSizes {
         self.with(|written| written.under_way)
     }
 
@@ -81,7 +81,7 @@ impl Recorder {
         self.with(|written| std::mem::take(&mut written.entries))
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut Written) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut RecorderState) -> T) -> T {
         look(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -35,12 +35,12 @@ pub struct Entry {
     pub duration_us: u64,
     /// The bytes that passed through a proxy of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<Passed>,
+    pub bytes: Option<Traffic>,
 }
 
 /// An amount of traffic, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Passed {
+pub struct Traffic {
     /// Bytes that left the sandbox.
     pub up: u64,
     /// Bytes that came into the sandbox.

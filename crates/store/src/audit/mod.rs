@@ -18,7 +18,7 @@ use std::thread::{self, JoinHandle};
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::CallId;
 
-pub use entry::{Entry, Line, Passed};
+pub use entry::{Entry, Line, Traffic};
 pub use reader::{AuditCursor, BadAuditCursor};
 pub use segment::AuditError;
 use segment::Segments;

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::marks::Marks;
-use super::{EVENT_BYTES_MAX, Kept};
+use super::{EVENT_BYTES_MAX, KeptRange};
 use crate::frames::{self, HEAD_BYTES};
 
 /// An open file, with what is needed to append to it and to find an event.
 #[derive(Debug)]
 pub(super) struct SessionFile {
-    kept: Kept,
+    kept: KeptRange,
     size: u64,
     marks: Marks,
 }
@@ -42,7 +42,7 @@ impl SessionFile {
             io::Error::new(io::ErrorKind::InvalidData, "the file does not start with an index")
         })?;
         let mut known = Self {
-            kept: Kept { first, next: first },
+            kept: KeptRange { first, next: first },
             size: frame_bytes(head),
             marks: Marks::default(),
         };
@@ -55,11 +55,11 @@ impl SessionFile {
         let mut framed = Vec::new();
         frames::encode(&first.to_le_bytes(), &mut framed);
         file.write_all(&framed)?;
-        let (kept, size) = (Kept { first, next: first }, framed.len() as u64);
+        let (kept, size) = (KeptRange { first, next: first }, framed.len() as u64);
         Ok(Self { kept, size, marks: Marks::default() })
     }
 
-    pub(super) const fn kept(&self) -> Kept {
+    pub(super) const fn kept(&self) -> KeptRange {
         self.kept
     }
 

@@ -8,7 +8,7 @@ use ringback_proto::record::{AnnotationRecord, ArtifactRecord};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::lists;
-use super::page::{self, Before, Page, Visible};
+use super::page::{self, Page, PageStart, RowVisibility};
 use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes};
 use crate::store::Store;
@@ -44,15 +44,15 @@ impl Store {
     /// Returns a page of artifacts, newest first.
     pub fn artifacts(
         &self,
-        visible: &Visible,
+        visible: &RowVisibility,
         filter: ArtifactFilter<'_>,
         cursor: Option<&str>,
         limit: usize,
     ) -> Result<Page<ArtifactRecord>, ReadError> {
-        let before = Before::parse(cursor)?;
+        let before = PageStart::parse(cursor)?;
         let views = match visible {
-            Visible::All => vec![lists::EVERYBODY.to_vec()],
-            Visible::Owner { owner, projects } => {
+            RowVisibility::All => vec![lists::EVERYBODY.to_vec()],
+            RowVisibility::Owner { owner, projects } => {
                 let own = std::iter::once(lists::of_owner(owner));
                 own.chain(projects.iter().map(lists::of_project)).collect()
             }
@@ -105,8 +105,12 @@ impl Store {
 
     /// Returns whether a reader may see content: through a visible artifact, or an upload by the
     /// reader or in the reader's projects. It does not check that the content exists.
-    pub fn may_read_blob(&self, hash: BlobHash, visible: &Visible) -> Result<bool, ReadError> {
-        let Visible::Owner { owner, projects } = visible else { return Ok(true) };
+    pub fn may_read_blob(
+        &self,
+        hash: BlobHash,
+        visible: &RowVisibility,
+    ) -> Result<bool, ReadError> {
+        let RowVisibility::Owner { owner, projects } = visible else { return Ok(true) };
         self.readers().read("who may read a blob", |connection| {
             if exists(connection, OF_OWNER, hash, owner_bytes(owner))? {
                 return Ok(true);

@@ -7,7 +7,7 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, RepeatKey, UnixMs};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::page::{self, Before, Page, Visible};
+use super::page::{self, Page, PageStart, RowVisibility};
 use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes, state_int};
 use crate::store::Store;
@@ -88,16 +88,16 @@ impl Store {
     /// Returns a page of jobs, newest first, in one state or all.
     pub fn jobs(
         &self,
-        visible: &Visible,
+        visible: &RowVisibility,
         state: Option<JobState>,
         cursor: Option<&str>,
         limit: usize,
     ) -> Result<Page<JobSummary>, ReadError> {
-        let before = Before::parse(cursor)?;
+        let before = PageStart::parse(cursor)?;
         self.readers().read("a page of jobs", |connection| {
             let numbers = match visible {
-                Visible::All => numbers_of_all(connection, state, before, limit)?,
-                Visible::Owner { owner, projects } => {
+                RowVisibility::All => numbers_of_all(connection, state, before, limit)?,
+                RowVisibility::Owner { owner, projects } => {
                     let states = state.map_or(JobState::ALL.to_vec(), |state| vec![state]);
                     numbers_visible(connection, owner, projects, &states, before, limit)?
                 }
@@ -115,15 +115,15 @@ impl Store {
     }
 
     /// Returns the number of jobs that a reader may see, by state, without counting rows.
-    pub fn job_counts(&self, visible: &Visible) -> Result<JobCounts, ReadError> {
+    pub fn job_counts(&self, visible: &RowVisibility) -> Result<JobCounts, ReadError> {
         self.readers().read("the counts of jobs", |connection| {
             let mut counts = JobCounts::default();
             match visible {
-                Visible::All => {
+                RowVisibility::All => {
                     let all = "SELECT state, jobs FROM job_count";
                     add_counts(&mut counts, connection, all, [])?;
                 }
-                Visible::Owner { owner, projects } => {
+                RowVisibility::Owner { owner, projects } => {
                     let owner = owner_bytes(owner);
                     let own = "SELECT state, jobs FROM job_count WHERE owner = ?1";
                     add_counts(&mut counts, connection, own, [owner])?;
@@ -153,7 +153,7 @@ impl Store {
 fn numbers_of_all(
     connection: &Connection,
     state: Option<JobState>,
-    before: Before,
+    before: PageStart,
     limit: usize,
 ) -> rusqlite::Result<BTreeSet<i64>> {
     let mut numbers = BTreeSet::new();
@@ -175,7 +175,7 @@ fn numbers_visible(
     owner: &PrincipalId,
     projects: &[ProjectId],
     states: &[JobState],
-    before: Before,
+    before: PageStart,
     limit: usize,
 ) -> rusqlite::Result<BTreeSet<i64>> {
     let mut numbers = BTreeSet::new();

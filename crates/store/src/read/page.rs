@@ -11,7 +11,7 @@ use crate::error::ReadError;
 
 /// The rows that a reader may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Visible {
+pub enum RowVisibility {
     /// All rows.
     All,
     /// The reader's own, and those of its projects.
@@ -34,9 +34,9 @@ pub struct Page<T> {
 
 /// The row before which a page starts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before(pub(crate) i64);
+pub(crate) struct PageStart(pub(crate) i64);
 
-impl Before {
+impl PageStart {
     pub(crate) fn parse(cursor: Option<&str>) -> Result<Self, ReadError> {
         let Some(text) = cursor else { return Ok(Self(i64::MAX)) };
         // A number has exactly one text form, so that foreign cursors are recognised.
@@ -73,7 +73,7 @@ pub(crate) fn page<T>(
 ) -> rusqlite::Result<Page<T>> {
     let taken: Vec<i64> = numbers.iter().rev().take(limit).copied().collect();
     let last = taken.last().filter(|_| numbers.len() > limit);
-    let next_cursor = last.map(|n| Before(*n).text());
+    let next_cursor = last.map(|n| PageStart(*n).text());
     let items = taken.into_iter().map(&mut read).collect::<Result<_, _>>()?;
     Ok(Page { items, next_cursor })
 }

@@ -9,7 +9,7 @@ use ringback_proto::record::{ProjectImage, ProjectRecord, WorkspaceRecord};
 use ringback_proto::request::ProjectLimits;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::page::{self, Before, Page, Visible};
+use super::page::{self, Page, PageStart, RowVisibility};
 use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes};
 use crate::store::Store;
@@ -36,22 +36,22 @@ impl Store {
     /// Returns a page of projects, newest first, whose names contain a text, ignoring case.
     pub fn projects(
         &self,
-        visible: &Visible,
+        visible: &RowVisibility,
         name_contains: Option<&str>,
         cursor: Option<&str>,
         limit: usize,
     ) -> Result<Page<ProjectRecord>, ReadError> {
-        let before = Before::parse(cursor)?.0;
+        let before = PageStart::parse(cursor)?.0;
         let part = name_contains.map(str::to_lowercase);
         let limit_int = int(limit as u64).saturating_add(1);
         self.readers().read("a page of projects", |connection| {
             let mut numbers = BTreeSet::new();
             match visible {
-                Visible::All => {
+                RowVisibility::All => {
                     let params = params![before, part, limit_int];
                     page::gather(&mut numbers, connection.prepare_cached(PAGE_OF_ALL)?, params)?;
                 }
-                Visible::Owner { owner, projects } => {
+                RowVisibility::Owner { owner, projects } => {
                     let params = params![before, part, limit_int, owner_bytes(owner)];
                     page::gather(&mut numbers, connection.prepare_cached(PAGE_OF_OWNER)?, params)?;
                     for id in projects {

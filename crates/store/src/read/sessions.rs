@@ -9,7 +9,7 @@ use ringback_proto::record::{SessionRecord, SessionState, SpendingRecord, UnixMs
 use ringback_proto::request::{ModelUsage, SpendLimits};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::page::{self, Before, Page, Visible};
+use super::page::{self, Page, PageStart, RowVisibility};
 use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes, session_state_int};
 use crate::store::Store;
@@ -61,12 +61,12 @@ impl Store {
     /// Returns a page of sessions, newest first.
     pub fn sessions(
         &self,
-        visible: &Visible,
+        visible: &RowVisibility,
         filter: SessionFilter,
         cursor: Option<&str>,
         limit: usize,
     ) -> Result<Page<SessionRecord>, ReadError> {
-        let before = Before::parse(cursor)?;
+        let before = PageStart::parse(cursor)?;
         let states = filter.state.map_or(SessionState::ALL.to_vec(), |state| vec![state]);
         let lists = match &filter.tree {
             Some(tree) => vec![List::Tree(tree, filter.project.as_ref())],
@@ -100,14 +100,14 @@ impl Store {
     /// oldest first.
     pub fn sessions_over(
         &self,
-        visible: &Visible,
+        visible: &RowVisibility,
         project: Option<ProjectId>,
         until: UnixMs,
         limit: usize,
     ) -> Result<Vec<SessionRecord>, ReadError> {
         let may_see = |session: &SessionRecord| match visible {
-            Visible::All => true,
-            Visible::Owner { owner, projects } => {
+            RowVisibility::All => true,
+            RowVisibility::Owner { owner, projects } => {
                 session.owner == *owner || projects.contains(&session.project)
             }
         };
@@ -126,15 +126,17 @@ impl Store {
     }
 }
 
-fn lists<'a>(visible: &'a Visible, project: Option<&'a ProjectId>) -> Vec<List<'a>> {
+fn lists<'a>(visible: &'a RowVisibility, project: Option<&'a ProjectId>) -> Vec<List<'a>> {
     match (visible, project) {
-        (Visible::All, None) => vec![List::All],
-        (Visible::All, Some(project)) => vec![List::Project(project)],
-        (Visible::Owner { projects, .. }, Some(project)) if projects.contains(project) => {
+        (RowVisibility::All, None) => vec![List::All],
+        (RowVisibility::All, Some(project)) => vec![List::Project(project)],
+        (RowVisibility::Owner { projects, .. }, Some(project)) if projects.contains(project) => {
             vec![List::Project(project)]
         }
-        (Visible::Owner { owner, .. }, Some(project)) => vec![List::OwnerInProject(owner, project)],
-        (Visible::Owner { owner, projects }, None) => {
+        (RowVisibility::Owner { owner, .. }, Some(project)) => {
+            vec![List::OwnerInProject(owner, project)]
+        }
+        (RowVisibility::Owner { owner, projects }, None) => {
             let own = std::iter::once(List::Owner(owner));
             own.chain(projects.iter().map(List::Project)).collect()
         }
@@ -147,7 +149,7 @@ impl List<'_> {
         connection: &Connection,
         numbers: &mut BTreeSet<i64>,
         state: SessionState,
-        before: Before,
+        before: PageStart,
         limit: usize,
     ) -> rusqlite::Result<()> {
         let (state, before) = (session_state_int(state), before.0);

@@ -9,7 +9,7 @@ use ringback_proto::record::{
 };
 use rusqlite::{Connection, Params, params};
 
-use super::{Applied, ApplyError, found, taken};
+use super::{ApplyError, WriteOutcome, found, taken};
 use crate::error::CommitError;
 use crate::row::{Columns, int, level_int, opt_int, owner_bytes, session_state_int};
 
@@ -79,7 +79,7 @@ pub(super) fn project_permissions(
 pub(super) fn project_deleted(
     connection: &Connection,
     id: ProjectId,
-) -> Result<Applied, ApplyError> {
+) -> Result<WriteOutcome, ApplyError> {
     exists(connection, PROJECT, [id.as_bytes()], CommitError::NoProject { id })?;
     let sessions = resting(
         connection,
@@ -125,7 +125,7 @@ pub(super) fn workspace_used(
 pub(super) fn workspace_deleted(
     connection: &Connection,
     id: WorkspaceId,
-) -> Result<Applied, ApplyError> {
+) -> Result<WriteOutcome, ApplyError> {
     exists(connection, WORKSPACE, [id.as_bytes()], CommitError::NoWorkspace { id })?;
     let sessions = resting(
         connection,
@@ -247,7 +247,7 @@ pub(super) fn session_spent(
 pub(super) fn session_deleted(
     connection: &Connection,
     id: SessionId,
-) -> Result<Applied, ApplyError> {
+) -> Result<WriteOutcome, ApplyError> {
     exists(connection, SESSION, [id.as_bytes()], CommitError::NoSession { id })?;
     let sql = "SELECT id, state FROM session WHERE id = ?1";
     let sessions = resting(connection, sql, id.as_bytes(), || format!("session {id}"))?;
@@ -287,11 +287,11 @@ fn removed(
     sql: &str,
     id: &[u8; 16],
     sessions: Vec<SessionId>,
-) -> Result<Applied, ApplyError> {
+) -> Result<WriteOutcome, ApplyError> {
     let mut keys = connection.prepare_cached("DELETE FROM token WHERE session = ?1")?;
     for session in &sessions {
         keys.execute([session.as_bytes()])?;
     }
     connection.prepare_cached(sql)?.execute([id])?;
-    Ok(Applied::SessionsRemoved(sessions))
+    Ok(WriteOutcome::SessionsRemoved(sessions))
 }

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::Certainty;
 use ringback_proto::ids::{CallId, SessionId};
 use ringback_proto::principal::PrincipalId;
-use ringback_store::audit::{Audit, AuditCursor, AuditLimits, Entry, Line, Passed};
+use ringback_store::audit::{Audit, AuditCursor, AuditLimits, Entry, Line, Traffic};
 
 const LIMITS: AuditLimits =
     AuditLimits { queue_max: 10_000, segment_bytes_max: 1 << 20, segments_max: 10 };
@@ -34,7 +34,7 @@ fn entry(n: u64) -> Entry {
         outcome: "timeout".into(),
         certainty: Some(Certainty::MayHaveRun),
         duration_us: 17,
-        bytes: n.is_multiple_of(3).then_some(Passed { up: n, down: u64::MAX }),
+        bytes: n.is_multiple_of(3).then_some(Traffic { up: n, down: u64::MAX }),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use crate::common::{TestStore, artifact, bytes16, created, ended, job, job_id, owner, started};
 use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash, RequestId, TokenId, VariationSetId};
 use ringback_proto::record::{AnnotationRecord, JobState, Record, RepeatKey};
-use ringback_store::{Applied, CommitError, Full, Limits};
+use ringback_store::{CommitError, Limits, QueueFull, WriteOutcome};
 
 #[test]
 fn a_refused_request_leaves_nothing_and_does_not_touch_its_neighbours() {
@@ -21,7 +21,7 @@ fn a_refused_request_leaves_nothing_and_does_not_touch_its_neighbours() {
     ];
     for (idx, records) in requests.into_iter().enumerate() {
         let sender = sender.clone();
-        let done = move |outcome: Result<Vec<Applied>, _>| {
+        let done = move |outcome: Result<Vec<WriteOutcome>, _>| {
             sender.send((idx, outcome.map(|applied| applied.len()))).unwrap();
         };
         test.store.commit(records, Box::new(done)).unwrap();
@@ -80,7 +80,7 @@ fn a_full_queue_refuses() {
     for n in 0..3 {
         test.store.commit(vec![created(n)], Box::new(|_| ())).unwrap();
     }
-    assert_eq!(test.store.commit(vec![created(3)], Box::new(|_| ())), Err(Full));
+    assert_eq!(test.store.commit(vec![created(3)], Box::new(|_| ())), Err(QueueFull));
     drop(release);
     test.store.close();
     assert!(test.store.job(job_id(2)).unwrap().is_some());
@@ -156,7 +156,7 @@ fn variations_are_numbered_by_the_store_also_within_one_request() {
         record.variation_set_id = Some(VariationSetId::from_random(bytes16(1)));
         Record::ArtifactCreated(Box::new(record))
     };
-    let index = |variation_index| Applied::ArtifactCreated { variation_index };
+    let index = |variation_index| WriteOutcome::ArtifactCreated { variation_index };
     let applied = test.commit(vec![variation(1), variation(2)]).unwrap();
     assert_eq!(applied, [index(Some(0)), index(Some(1))]);
     assert_eq!(test.commit(vec![variation(3)]).unwrap(), [index(Some(2))]);

@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use ringback_proto::ids::{ArtifactId, BlobHash, JobId, ProjectId, TokenId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{ArtifactRecord, JobEnd, JobRecord, JobState, Record};
-use ringback_store::{Applied, CommitError, Limits, Store};
+use ringback_store::{CommitError, Limits, Store, WriteOutcome};
 
 pub(crate) fn bytes16(n: u64) -> [u8; 16] {
     let mut bytes = [0xa5; 16];
@@ -108,7 +108,7 @@ impl TestStore {
         Utf8Path::from_path(self.dir.path()).unwrap()
     }
 
-    pub(crate) fn commit(&self, records: Vec<Record>) -> Result<Vec<Applied>, CommitError> {
+    pub(crate) fn commit(&self, records: Vec<Record>) -> Result<Vec<WriteOutcome>, CommitError> {
         commit(&self.store, records)
     }
 
@@ -126,7 +126,10 @@ impl TestStore {
     }
 }
 
-pub(crate) fn commit(store: &Store, records: Vec<Record>) -> Result<Vec<Applied>, CommitError> {
+pub(crate) fn commit(
+    store: &Store,
+    records: Vec<Record>,
+) -> Result<Vec<WriteOutcome>, CommitError> {
     let (sender, receiver) = mpsc::channel();
     store.commit(records, Box::new(move |outcome| sender.send(outcome).unwrap())).unwrap();
     receiver.recv().unwrap()

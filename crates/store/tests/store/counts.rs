@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use crate::common::{TestStore, ended, job, owner, project, started};
 use proptest::prelude::*;
 use ringback_proto::record::{JobState, Record};
-use ringback_store::Visible;
+use ringback_store::RowVisibility;
 
 fn record() -> impl Strategy<Value = Record> {
     let terminal = prop_oneof![
@@ -23,7 +23,7 @@ fn record() -> impl Strategy<Value = Record> {
     ]
 }
 
-fn check(test: &TestStore, visible: &Visible) {
+fn check(test: &TestStore, visible: &RowVisibility) {
     let counts = test.store.job_counts(visible).unwrap();
     let mut total = 0;
     for state in JobState::ALL {
@@ -54,10 +54,10 @@ proptest! {
         }
         drop(sender);
         prop_assert_eq!(answers.iter().count(), n_requests);
-        check(&test, &Visible::All);
+        check(&test, &RowVisibility::All);
         for of in 0..3 {
             for projects in [vec![], vec![project(0)], vec![project(0), project(1)]] {
-                check(&test, &Visible::Owner { owner: owner(of), projects });
+                check(&test, &RowVisibility::Owner { owner: owner(of), projects });
             }
         }
     }

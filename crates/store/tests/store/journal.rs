@@ -9,7 +9,7 @@ use std::thread;
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
-use ringback_store::journal::{EVENT_BYTES_MAX, Journal, JournalError, JournalLimits, Kept};
+use ringback_store::journal::{EVENT_BYTES_MAX, Journal, JournalError, JournalLimits, KeptRange};
 
 use crate::sessions::session_id;
 
@@ -57,7 +57,7 @@ fn events_are_numbered_from_0_in_each_session_and_read_from_any_place() {
         }
         assert_eq!(read(&journal, 2, 0), numbered(0..2));
         assert_eq!(journal.last_index(session_id(1)).unwrap(), Some(299));
-        assert_eq!(journal.kept(session_id(1)).unwrap(), Some(Kept { first: 0, next: 300 }));
+        assert_eq!(journal.kept(session_id(1)).unwrap(), Some(KeptRange { first: 0, next: 300 }));
     }
 }
 
@@ -72,7 +72,7 @@ fn a_session_without_events_has_no_file_however_often_it_is_asked_for() {
 }
 
 #[test]
-fn what_is_removed_is_gone_and_begins_anew() {
+fn what_is_removed_is_gone_and_starts_over() {
     let (_guard, path) = dir();
     let journal = Journal::open(&path).unwrap();
     journal.append(session_id(1), &events(0..5)).unwrap();

@@ -10,11 +10,11 @@ use crate::common::{
 use ringback_proto::ids::{BlobHash, JobId, TokenId};
 use ringback_proto::principal::{Level, PrincipalId, Target};
 use ringback_proto::record::{JobState, Record, TokenRecord};
-use ringback_store::{ArtifactFilter, ReadError, Visible};
+use ringback_store::{ArtifactFilter, ReadError, RowVisibility};
 
 fn all_jobs(
     test: &TestStore,
-    visible: &Visible,
+    visible: &RowVisibility,
     state: Option<JobState>,
     limit: usize,
 ) -> Vec<JobId> {
@@ -30,8 +30,11 @@ fn all_jobs(
     }
 }
 
-fn visible_to(of: u64, projects: &[u64]) -> Visible {
-    Visible::Owner { owner: owner(of), projects: projects.iter().copied().map(project).collect() }
+fn visible_to(of: u64, projects: &[u64]) -> RowVisibility {
+    RowVisibility::Owner {
+        owner: owner(of),
+        projects: projects.iter().copied().map(project).collect(),
+    }
 }
 
 #[test]
@@ -58,9 +61,9 @@ fn pages_hold_what_the_reader_may_see_newest_first_and_once() {
         (0..60).rev().filter(|n| keep(*n)).map(job_id).collect()
     };
     for limit in [1, 7, 100] {
-        assert_eq!(all_jobs(&test, &Visible::All, None, limit), expected(&|_| true));
+        assert_eq!(all_jobs(&test, &RowVisibility::All, None, limit), expected(&|_| true));
         let running = Some(JobState::Running);
-        assert_eq!(all_jobs(&test, &Visible::All, running, limit), expected(&|n| n % 2 == 0));
+        assert_eq!(all_jobs(&test, &RowVisibility::All, running, limit), expected(&|n| n % 2 == 0));
         let mine = visible_to(1, &[2, 3, 2]);
         let seen = |n: u64| n % 3 == 1 || n % 4 == 2 || n % 4 == 3;
         assert_eq!(all_jobs(&test, &mine, None, limit), expected(&seen));
@@ -76,7 +79,7 @@ fn pages_hold_what_the_reader_may_see_newest_first_and_once() {
 fn a_cursor_that_is_not_ours_is_refused() {
     let test = TestStore::new();
     for cursor in ["", "-1", "0", "+1", "01", "A", "zz", "ffffffffffffffffffff", "é"] {
-        let refused = test.store.jobs(&Visible::All, None, Some(cursor), 10);
+        let refused = test.store.jobs(&RowVisibility::All, None, Some(cursor), 10);
         assert!(matches!(refused, Err(ReadError::BadCursor)), "{cursor:?}");
     }
 }
@@ -96,7 +99,7 @@ fn paging_while_others_insert_skips_nothing_and_repeats_nothing() {
             }
         });
         for _ in 0..10 {
-            let ids = all_jobs(&test, &Visible::All, None, 13);
+            let ids = all_jobs(&test, &RowVisibility::All, None, 13);
             let unique: BTreeSet<_> = ids.iter().copied().collect();
             assert_eq!(unique.len(), ids.len());
             assert!((0..500).all(|n| unique.contains(&job_id(n))));
@@ -137,10 +140,10 @@ fn artifacts_are_listed_by_tag_creator_and_visibility() {
     }
     for tag in [None, Some("all"), Some("t1"), Some("none")] {
         for creator in [None, Some("creator 2")] {
-            for visible in [Visible::All, visible_to(1, &[]), visible_to(1, &[1])] {
+            for visible in [RowVisibility::All, visible_to(1, &[]), visible_to(1, &[1])] {
                 let may_see = |n: u64| match &visible {
-                    Visible::All => true,
-                    Visible::Owner { projects, .. } => {
+                    RowVisibility::All => true,
+                    RowVisibility::Owner { projects, .. } => {
                         n % 2 == 1 || (n.is_multiple_of(5) && !projects.is_empty())
                     }
                 };
@@ -192,7 +195,7 @@ fn content_is_read_by_those_with_an_artifact_or_an_upload() {
     ])
     .unwrap();
     for (visible, artifact, upload) in [
-        (Visible::All, true, true),
+        (RowVisibility::All, true, true),
         (visible_to(1, &[]), true, false),
         (visible_to(2, &[]), false, true),
         (visible_to(9, &[]), false, false),

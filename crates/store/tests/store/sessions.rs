@@ -9,7 +9,7 @@ use ringback_proto::record::{
     WorkspaceRecord,
 };
 use ringback_proto::request::{ModelUsage, ProjectLimits, SpendLimits};
-use ringback_store::{Applied, CommitError, Page, ReadError, SessionFilter, Visible};
+use ringback_store::{CommitError, Page, ReadError, RowVisibility, SessionFilter, WriteOutcome};
 
 use crate::common::{TestStore, bytes16, owner, project};
 
@@ -96,8 +96,11 @@ fn key_of(n: u64) -> TokenRecord {
     }
 }
 
-fn visible_to(of: u64, projects: &[u64]) -> Visible {
-    Visible::Owner { owner: owner(of), projects: projects.iter().copied().map(project).collect() }
+fn visible_to(of: u64, projects: &[u64]) -> RowVisibility {
+    RowVisibility::Owner {
+        owner: owner(of),
+        projects: projects.iter().copied().map(project).collect(),
+    }
 }
 
 /// Returns the items of all pages of a list.
@@ -340,10 +343,10 @@ fn what_is_deleted_takes_its_past_sessions_and_their_keys_with_it() {
     }
     test.commit(vec![changed(3, SessionState::Interrupted, 3)]).unwrap();
     let removed = |record: &Record| test.commit(vec![record.clone()]).unwrap();
-    assert_eq!(removed(&deletions[0]), [Applied::SessionsRemoved(vec![session_id(3)])]);
+    assert_eq!(removed(&deletions[0]), [WriteOutcome::SessionsRemoved(vec![session_id(3)])]);
     let both = vec![session_id(1), session_id(4)];
-    assert_eq!(removed(&deletions[1]), [Applied::SessionsRemoved(both)]);
-    assert_eq!(removed(&deletions[2]), [Applied::SessionsRemoved(vec![])]);
+    assert_eq!(removed(&deletions[1]), [WriteOutcome::SessionsRemoved(both)]);
+    assert_eq!(removed(&deletions[2]), [WriteOutcome::SessionsRemoved(vec![])]);
     assert_eq!(test.store.workspaces(project(1)).unwrap(), []);
     let left: Vec<_> =
         test.store.tokens().unwrap().into_iter().filter_map(|token| token.session).collect();
@@ -353,7 +356,7 @@ fn what_is_deleted_takes_its_past_sessions_and_their_keys_with_it() {
 
     test.commit(vec![changed(2, SessionState::Ended, 4)]).unwrap();
     let delete = Record::ProjectDeleted { id: project(2) };
-    assert_eq!(removed(&delete), [Applied::SessionsRemoved(vec![session_id(2)])]);
+    assert_eq!(removed(&delete), [WriteOutcome::SessionsRemoved(vec![session_id(2)])]);
     assert_eq!(test.store.workspace(workspace_id(2)).unwrap(), None);
     assert_eq!(test.store.session(session_id(2)).unwrap(), None);
     assert_eq!(test.store.tokens().unwrap(), []);
@@ -368,7 +371,7 @@ fn projects_are_listed_by_name_and_visibility() {
             format!("{} {n}", ["Żółw%", "zebra_", "ŻÓŁW"][usize::try_from(n % 3).unwrap()]);
         test.commit(vec![Record::ProjectCreated(Box::new(record))]).unwrap();
     }
-    let list = |visible: &Visible, part: Option<&str>, limit| -> Vec<ProjectId> {
+    let list = |visible: &RowVisibility, part: Option<&str>, limit| -> Vec<ProjectId> {
         let page = |cursor: Option<&str>| test.store.projects(visible, part, cursor, limit);
         all(page).into_iter().map(|project| project.id).collect()
     };
@@ -376,11 +379,11 @@ fn projects_are_listed_by_name_and_visibility() {
         (0..40).rev().filter(|n| keep(*n)).map(project).collect()
     };
     for limit in [1, 7, 100] {
-        assert_eq!(list(&Visible::All, None, limit), expected(&|_| true));
-        assert_eq!(list(&Visible::All, Some("żółw"), limit), expected(&|n| n % 3 != 1));
-        assert_eq!(list(&Visible::All, Some("w%"), limit), expected(&|n| n % 3 == 0));
+        assert_eq!(list(&RowVisibility::All, None, limit), expected(&|_| true));
+        assert_eq!(list(&RowVisibility::All, Some("żółw"), limit), expected(&|n| n % 3 != 1));
+        assert_eq!(list(&RowVisibility::All, Some("w%"), limit), expected(&|n| n % 3 == 0));
         assert_eq!(
-            list(&Visible::All, Some("ZEBRA_ 1"), limit),
+            list(&RowVisibility::All, Some("ZEBRA_ 1"), limit),
             expected(&|n| { n % 3 == 1 && n.to_string().starts_with('1') })
         );
         let mine = visible_to(1, &[3, 4, 3, 99]);
@@ -389,7 +392,7 @@ fn projects_are_listed_by_name_and_visibility() {
         assert_eq!(list(&visible_to(9, &[]), None, limit), []);
     }
     assert!(matches!(
-        test.store.projects(&Visible::All, None, Some("x"), 1),
+        test.store.projects(&RowVisibility::All, None, Some("x"), 1),
         Err(ReadError::BadCursor)
     ));
 }
@@ -403,12 +406,12 @@ fn sessions_are_listed_by_project_state_and_visibility() {
         let record = SessionRecord { state: state_of(n), ..session_record(n, n % 4, owner(n % 5)) };
         test.commit(vec![Record::SessionCreated(Box::new(record))]).unwrap();
     }
-    for visible in [Visible::All, visible_to(1, &[]), visible_to(1, &[2, 3, 2])] {
+    for visible in [RowVisibility::All, visible_to(1, &[]), visible_to(1, &[2, 3, 2])] {
         for project_n in [None, Some(1), Some(2), Some(9)] {
             for state in [None, Some(SessionState::Idle), Some(SessionState::Ended)] {
                 let sees = |n: u64| match &visible {
-                    Visible::All => true,
-                    Visible::Owner { projects, .. } => {
+                    RowVisibility::All => true,
+                    RowVisibility::Owner { projects, .. } => {
                         n % 5 == 1 || projects.contains(&project(n % 4))
                     }
                 };
@@ -446,14 +449,14 @@ fn sessions_that_are_over_are_found_by_age() {
     for n in [5, 1, 2, 3] {
         test.commit(vec![changed(n, SessionState::Ended, n * 10)]).unwrap();
     }
-    let over = |visible: &Visible, of: Option<u64>, until, limit| -> Vec<SessionId> {
+    let over = |visible: &RowVisibility, of: Option<u64>, until, limit| -> Vec<SessionId> {
         let found = test.store.sessions_over(visible, of.map(project), until, limit).unwrap();
         found.into_iter().map(|session| session.id).collect()
     };
     let ids = |ns: &[u64]| -> Vec<_> { ns.iter().copied().map(session_id).collect() };
-    assert_eq!(over(&Visible::All, None, 30, 10), ids(&[1, 2, 3]));
-    assert_eq!(over(&Visible::All, None, 30, 2), ids(&[1, 2]));
-    assert_eq!(over(&Visible::All, Some(2), 100, 10), ids(&[1, 3, 5]));
+    assert_eq!(over(&RowVisibility::All, None, 30, 10), ids(&[1, 2, 3]));
+    assert_eq!(over(&RowVisibility::All, None, 30, 2), ids(&[1, 2]));
+    assert_eq!(over(&RowVisibility::All, Some(2), 100, 10), ids(&[1, 3, 5]));
     assert_eq!(over(&visible_to(2, &[]), None, 100, 10), ids(&[2, 5]));
     assert_eq!(over(&visible_to(2, &[2]), None, 100, 10), ids(&[1, 2, 3, 5]));
 }

@@ -22,7 +22,7 @@
 //! - Printing and parsing again results in the same music.
 //! - Time is exact: no length is rounded before ticks are written.
 
-mod accompany;
+mod accompaniment;
 mod check;
 mod diagnostic;
 mod exact;
@@ -35,7 +35,7 @@ mod parse;
 mod pitch;
 mod play;
 mod print;
-mod resolve;
+mod resolver;
 mod summary;
 mod text;
 mod transpose;
@@ -51,7 +51,9 @@ pub use model::{
 };
 pub use parse::{LimitError, Parsed, TEXT_BYTES_MAX, parse, parse_key};
 pub use pitch::{Accidental, Letter, Pitch};
-pub use play::{Line, NOTES_MAX, Options, Performance, PlayError, Played, SECONDS_MAX, perform};
+pub use play::{
+    Line, NOTES_MAX, Options, Performance, PlayError, PlayedNote, SECONDS_MAX, perform,
+};
 pub use print::print;
 pub use summary::{Summary, summary};
 pub use text::unescape;

@@ -1,11 +1,11 @@
 //! Transposes notation so that it reads well in the new key.
 
-use super::accompany::transpose_symbol;
+use super::accompaniment::transpose_symbol;
 use super::key::Key;
 use super::model::{Book, Element, Field, Item, KeyField, Note, Tune};
 use super::parse::parse_key;
 use super::pitch::{Accidental, Letter, Pitch};
-use super::resolve::{Reach, Resolver};
+use super::resolver::{Reach, Resolver};
 
 /// The furthest transposition.
 const SEMITONES_MAX: i32 = 36;

@@ -5,14 +5,14 @@ use std::io::{Read, Seek};
 use ebur128::{EbuR128, Mode};
 
 use super::spectrum::RATE;
-use crate::audio::{DecodeError, DecodeLimits, Decoded, Resampler, Samples, decode};
+use crate::audio::{AudioInfo, DecodeError, DecodeLimits, Resampler, Samples, decode};
 
 /// A decoded sound: one channel at the analysis rate, and measurements made on the way.
 #[derive(Debug, Clone)]
 pub struct Sound {
     /// One channel at 22,050 frames a second.
     pub(crate) mono: Vec<f32>,
-    decoded: Decoded,
+    decoded: AudioInfo,
     loudness: Loudness,
 }
 
@@ -39,10 +39,10 @@ impl Sound {
         limits: DecodeLimits,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Self, DecodeError> {
-        let mut gathering: Option<Gathering> = None;
+        let mut gathering: Option<SoundCollector> = None;
         let decoded = decode(file, limits, &mut |samples| {
             if gathering.is_none() {
-                gathering = Gathering::new(samples.channels, samples.sample_rate);
+                gathering = SoundCollector::new(samples.channels, samples.sample_rate);
             }
             gathering.as_mut().is_some_and(|gathering| gathering.take(samples)) && go_on()
         })?;
@@ -54,12 +54,12 @@ impl Sound {
     /// Returns decoded sound: one channel, or several interleaved.
     #[must_use]
     pub fn from_samples(interleaved: &[f32], channels: usize, sample_rate: u32) -> Option<Self> {
-        let mut gathering = Gathering::new(channels, sample_rate)?;
+        let mut gathering = SoundCollector::new(channels, sample_rate)?;
         if !gathering.take(Samples { interleaved, channels, sample_rate }) {
             return None;
         }
         let frames = (interleaved.len() / channels) as u64;
-        let decoded = Decoded { channels, sample_rate, frames, n_bad_packets: 0 };
+        let decoded = AudioInfo { channels, sample_rate, frames, n_bad_packets: 0 };
         let loudness = gathering.loudness();
         Some(Self { mono: gathering.resampler.finish(), decoded, loudness })
     }
@@ -72,7 +72,7 @@ impl Sound {
 
     /// Returns the properties of the file.
     #[must_use]
-    pub const fn decoded(&self) -> Decoded {
+    pub const fn decoded(&self) -> AudioInfo {
         self.decoded
     }
 
@@ -89,14 +89,14 @@ impl Sound {
     }
 }
 
-struct Gathering {
+struct SoundCollector {
     resampler: Resampler,
     ebu: EbuR128,
     channels: u32,
     mono: Vec<f32>,
 }
 
-impl Gathering {
+impl SoundCollector {
     fn new(channels: usize, sample_rate: u32) -> Option<Self> {
         let channels = u32::try_from(channels).ok().filter(|channels| *channels > 0)?;
         let mode = Mode::I | Mode::LRA | Mode::SAMPLE_PEAK | Mode::TRUE_PEAK | Mode::HISTOGRAM;

@@ -85,7 +85,7 @@ pub struct Samples<'a> {
 
 /// Properties of the decoded sound.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Decoded {
+pub struct AudioInfo {
     /// The number of channels.
     pub channels: usize,
     /// Frames per second.
@@ -96,7 +96,7 @@ pub struct Decoded {
     pub n_bad_packets: u32,
 }
 
-impl Decoded {
+impl AudioInfo {
     /// Returns its duration.
     #[must_use]
     pub fn seconds(&self) -> f64 {
@@ -112,8 +112,8 @@ pub fn decode(
     file: impl Read + Seek + Send + Sync + 'static,
     limits: DecodeLimits,
     take: &mut dyn FnMut(Samples<'_>) -> bool,
-) -> Result<Decoded, DecodeError> {
-    let mut decoding = Decoding { limits, take, format: None, frames: 0, n_bad_packets: 0 };
+) -> Result<AudioInfo, DecodeError> {
+    let mut decoding = DecodeRun { limits, take, format: None, frames: 0, n_bad_packets: 0 };
     // The decoders are memory-safe, but not all of their arithmetic is checked.
     let decoded = panic::catch_unwind(AssertUnwindSafe(|| decoding.run(file)));
     decoded.unwrap_or_else(|panic| Err(decoding.malformed(panic_text(panic.as_ref()))))
@@ -123,7 +123,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     panic.downcast_ref::<&str>().map_or("a value is out of range", |text| *text).to_owned()
 }
 
-struct Decoding<'a> {
+struct DecodeRun<'a> {
     limits: DecodeLimits,
     take: &'a mut dyn FnMut(Samples<'_>) -> bool,
     /// Channels and sample rate, known after the first packet.
@@ -132,11 +132,11 @@ struct Decoding<'a> {
     n_bad_packets: u32,
 }
 
-impl Decoding<'_> {
+impl DecodeRun<'_> {
     fn run(
         &mut self,
         file: impl Read + Seek + Send + Sync + 'static,
-    ) -> Result<Decoded, DecodeError> {
+    ) -> Result<AudioInfo, DecodeError> {
         let stream = MediaSourceStream::new(Box::new(Source::new(file)), Default::default());
         let probed = symphonia::default::get_probe().probe(
             &Hint::new(),
@@ -171,7 +171,7 @@ impl Decoding<'_> {
         match self.format {
             Some((channels, sample_rate)) if self.frames > 0 => {
                 let (frames, n_bad_packets) = (self.frames, self.n_bad_packets);
-                Ok(Decoded { channels, sample_rate, frames, n_bad_packets })
+                Ok(AudioInfo { channels, sample_rate, frames, n_bad_packets })
             }
             _ => Err(DecodeError::Empty),
         }

@@ -3,5 +3,5 @@
 mod decode;
 mod resample;
 
-pub use decode::{DecodeError, DecodeLimits, Decoded, Samples, decode};
+pub use decode::{AudioInfo, DecodeError, DecodeLimits, Samples, decode};
 pub use resample::{Resampler, resample};

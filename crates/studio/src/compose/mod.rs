@@ -10,8 +10,8 @@
 //! - A given piece counts more than all the tunes that ship with the model.
 //! - Learning and composing stop on request, and nothing grows without a limit.
 
-mod judge;
-mod learn;
+mod judgement;
+mod model;
 mod piece;
 mod predictor;
 mod writer;
@@ -20,8 +20,8 @@ use rand::SeedableRng as _;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use crate::smf::Sequence;
-pub use judge::{Judgement, judge};
-use learn::Model;
+pub use judgement::{Judgement, judge};
+use model::Model;
 pub use piece::{Piece, PieceError};
 use writer::{Phrase, Writer};
 
@@ -65,7 +65,7 @@ pub enum Task<'a> {
 
 /// Composed music.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Composed {
+pub struct Composition {
     /// As a MIDI file.
     pub sequence: Sequence,
     /// The number of new notes.
@@ -77,7 +77,7 @@ pub struct Composed {
 /// It was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the composition was stopped")]
-pub struct Stopped;
+pub struct CompositionStopped;
 
 /// Composes. `go_on` is called now and then, and `false` stops it.
 ///
@@ -87,7 +87,7 @@ pub fn compose(
     task: Task<'_>,
     settings: &Settings,
     go_on: &dyn Fn() -> bool,
-) -> Result<Composed, Stopped> {
+) -> Result<Composition, CompositionStopped> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(settings.seed);
     let settings = Settings { n_notes: settings.n_notes.clamp(1, NOTES_MAX), ..*settings };
     let given: Vec<&Piece> = match task {
@@ -138,8 +138,8 @@ pub fn compose(
 
 fn best_of(
     writer: &mut Writer<'_>,
-    attempt: impl Fn(&mut Writer<'_>) -> Result<(Phrase, f64), Stopped>,
-) -> Result<Phrase, Stopped> {
+    attempt: impl Fn(&mut Writer<'_>) -> Result<(Phrase, f64), CompositionStopped>,
+) -> Result<Phrase, CompositionStopped> {
     let (mut best, mut best_likelihood) = attempt(writer)?;
     for _ in 1..ATTEMPTS {
         let (phrase, likelihood) = attempt(writer)?;
@@ -151,7 +151,7 @@ fn best_of(
 }
 
 /// Returns a MIDI file of the old and the new notes, from the first bar on.
-fn finish(frame: &Piece, before: Vec<piece::Note>, phrase: Phrase) -> Composed {
+fn finish(frame: &Piece, before: Vec<piece::Note>, phrase: Phrase) -> Composition {
     let n_notes = phrase.notes.len();
     let mut notes = before;
     notes.extend(phrase.notes);
@@ -163,5 +163,5 @@ fn finish(frame: &Piece, before: Vec<piece::Note>, phrase: Phrase) -> Composed {
     }
     let end = phrase.end - shift;
     let sequence = frame.sequence(&notes, end);
-    Composed { seconds: sequence.seconds(), sequence, n_notes }
+    Composition { seconds: sequence.seconds(), sequence, n_notes }
 }

@@ -2,10 +2,10 @@
 
 use rand::rngs::Xoshiro256PlusPlus;
 
-use super::learn::{History, Model, Place, Rhythm, rhythm_of};
+use super::model::{History, Model, Place, Rhythm, rhythm_of};
 use super::piece::{Note, Piece, STEPS};
 use super::predictor::draw;
-use super::{Settings, Stopped};
+use super::{CompositionStopped, Settings};
 
 /// The most additional notes until the music returns to the tonic.
 const CADENCE_NOTES_MAX: usize = 24;
@@ -46,7 +46,11 @@ pub(super) struct Writer<'a> {
 impl Writer<'_> {
     /// Writes a phrase after earlier notes. With `comes_home` it ends on the tonic at the end of a
     /// bar.
-    pub(super) fn phrase(&mut self, before: &[Note], comes_home: bool) -> Result<Phrase, Stopped> {
+    pub(super) fn phrase(
+        &mut self,
+        before: &[Note],
+        comes_home: bool,
+    ) -> Result<Phrase, CompositionStopped> {
         let mut phrase = self.start(before);
         let n_notes = self.settings.n_notes;
         let n_notes_max = if comes_home { n_notes + CADENCE_NOTES_MAX } else { n_notes };
@@ -63,7 +67,7 @@ impl Writer<'_> {
     }
 
     /// Writes whole bars; the last note ends with the last bar.
-    pub(super) fn round(&mut self) -> Result<Phrase, Stopped> {
+    pub(super) fn round(&mut self) -> Result<Phrase, CompositionStopped> {
         let bars_wanted = self.settings.n_notes.div_ceil(NOTES_PER_BAR).next_power_of_two();
         let bars = i64::try_from(bars_wanted).unwrap_or(LOOP_BARS_MAX).clamp(1, LOOP_BARS_MAX);
         let length = bars * self.frame.bar;
@@ -96,9 +100,9 @@ impl Writer<'_> {
     }
 
     /// Writes a note at the end of the phrase and moves the end.
-    fn note(&mut self, phrase: &mut Phrase) -> Result<Rhythm, Stopped> {
+    fn note(&mut self, phrase: &mut Phrase) -> Result<Rhythm, CompositionStopped> {
         if phrase.notes.len().is_multiple_of(NOTES_BETWEEN_LOOKS) && !(self.go_on)() {
-            return Err(Stopped);
+            return Err(CompositionStopped);
         }
         let at = phrase.end;
         let n_together = phrase.notes.iter().rev().take_while(|note| note.at == at).count();

@@ -23,12 +23,12 @@ const LATENCY_FRAMES: usize = 64;
 const BINS: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug)]
-enum Played {
+enum TestSound {
     Program { program: u8, key: u8 },
     Drum { key: u8 },
 }
 
-struct Measured {
+struct Measurement {
     onset_ms: f64,
     level_db: f64,
 }
@@ -59,12 +59,12 @@ fn piece(samples: &[f32], idx: usize) -> &[f32] {
     &samples[start.min(end)..end]
 }
 
-fn measure(samples: &[f32]) -> Measured {
+fn measure(samples: &[f32]) -> Measurement {
     let second = &samples[..RATE as usize];
     let peak = second.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
     let onset = second.iter().position(|sample| sample.abs() > peak * 0.1).unwrap_or(0);
     let power = second.iter().map(|sample| f64::from(sample * sample)).sum::<f64>();
-    Measured {
+    Measurement {
         onset_ms: onset as f64 * 1000.0 / f64::from(RATE),
         level_db: 10.0 * (power / f64::from(RATE)).log10(),
     }
@@ -97,16 +97,16 @@ fn cents_apart(ours: &[f32], theirs: &[f32], from: usize, length: usize) -> f64 
     1200.0 * (peak_in(&ours, range) / reference).log2()
 }
 
-fn file(played: &[Played]) -> Vec<u8> {
+fn file(played: &[TestSound]) -> Vec<u8> {
     let mut midi = Midi::default();
     midi.tempo(0, 120.0);
     for (idx, played) in played.iter().enumerate() {
         let at = idx as u64 * TICKS_APART;
         match *played {
-            Played::Program { program, key } => {
+            TestSound::Program { program, key } => {
                 midi.program(at, 0, program).note(at, TICKS_LONG, 0, key, 100)
             }
-            Played::Drum { key } => midi.note(at, TICKS_LONG, 9, key, 100),
+            TestSound::Drum { key } => midi.note(at, TICKS_LONG, 9, key, 100),
         };
     }
     midi.bytes(played.len() as u64 * TICKS_APART)
@@ -114,10 +114,10 @@ fn file(played: &[Played]) -> Vec<u8> {
 
 /// Returns every preset with an attack and a pitch: neither the swells and noises of 96 to 103 nor
 /// the sound effects from 119 on can be compared.
-fn presets() -> impl Iterator<Item = Played> {
+fn presets() -> impl Iterator<Item = TestSound> {
     (0..96).chain(104..119).map(|program| {
         let key = if (32..40).contains(&program) { 40 } else { 64 };
-        Played::Program { program, key }
+        TestSound::Program { program, key }
     })
 }
 
@@ -125,7 +125,7 @@ fn presets() -> impl Iterator<Item = Played> {
 /// drums), 7 ms and 2 dB (3 for drums), for 111 presets and 47 drum notes.
 #[test]
 fn notes_match_those_of_fluidsynth() {
-    let played: Vec<_> = presets().chain((35..=81).map(|key| Played::Drum { key })).collect();
+    let played: Vec<_> = presets().chain((35..=81).map(|key| TestSound::Drum { key })).collect();
     let bytes = file(&played);
     let theirs = reference(&bytes);
     let settings = RenderSettings { effects: false, ..RenderSettings::default() };
@@ -137,8 +137,8 @@ fn notes_match_those_of_fluidsynth() {
         let onset_ms = measured.onset_ms - expected.onset_ms;
         let level_db = measured.level_db - expected.level_db;
         let (cents, db_max, cents_max) = match played {
-            Played::Program { .. } => (cents_apart(ours, theirs, 2048, 1 << 15), 2.0, 15.0),
-            Played::Drum { .. } => (cents_apart(ours, theirs, 0, 1 << 12), 3.0, 25.0),
+            TestSound::Program { .. } => (cents_apart(ours, theirs, 2048, 1 << 15), 2.0, 15.0),
+            TestSound::Drum { .. } => (cents_apart(ours, theirs, 0, 1 << 12), 3.0, 25.0),
         };
         if onset_ms.abs() > 7.0 || level_db.abs() > db_max || cents.abs() > cents_max {
             off.push(format!("{played:?}: {onset_ms:.1} ms, {level_db:.1} dB, {cents:.1} cents"));

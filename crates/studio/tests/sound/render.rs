@@ -138,9 +138,9 @@ fn an_impossible_sample_rate_is_refused() {
 }
 
 /// Takes one piece and then stops.
-struct Once(u32);
+struct OneShotSink(u32);
 
-impl AudioSink for Once {
+impl AudioSink for OneShotSink {
     fn take(&mut self, _: &[f32], progress: Progress) -> Result<(), SinkError> {
         assert!((0.0..100.0).contains(&progress.percent()));
         self.0 += 1;
@@ -152,7 +152,7 @@ impl AudioSink for Once {
 #[test]
 fn a_render_stops_when_it_is_told() {
     let midi = Midi::default().note(0, 100 * Q, 0, 60, 100).bytes(100 * Q);
-    let mut once = Once(0);
+    let mut once = OneShotSink(0);
     let score = Score::read(&midi).unwrap();
     let stopped =
         render(&score, font(), RenderSettings::default(), RenderLimits::default(), &mut once);

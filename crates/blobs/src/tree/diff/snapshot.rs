@@ -13,12 +13,12 @@ use ringback_proto::request::{FileKind, FileState};
 pub struct Snapshot {
     file: File,
     /// Files and symlinks.
-    pub(super) files: BTreeMap<PathBuf, Before>,
+    pub(super) files: BTreeMap<PathBuf, SnapshotEntry>,
 }
 
 /// A file or symlink of a snapshot.
 #[derive(Debug)]
-pub(super) enum Before {
+pub(super) enum SnapshotEntry {
     File {
         executable: bool,
         size: u64,
@@ -43,9 +43,15 @@ impl Snapshot {
             let kind = entry.header().entry_type();
             let before = if kind.is_file() {
                 let executable = entry.header().mode()? & 0o100 != 0;
-                Before::File { executable, size: entry.size(), offset: entry.raw_file_position() }
+                SnapshotEntry::File {
+                    executable,
+                    size: entry.size(),
+                    offset: entry.raw_file_position(),
+                }
             } else if kind.is_symlink() {
-                Before::Symlink { target: entry.link_name()?.unwrap_or_default().into_owned() }
+                SnapshotEntry::Symlink {
+                    target: entry.link_name()?.unwrap_or_default().into_owned(),
+                }
             } else {
                 continue;
             };
@@ -55,17 +61,19 @@ impl Snapshot {
     }
 
     /// Returns the content of a file, or the target of a symlink.
-    pub(super) fn content(&self, before: &Before) -> io::Result<impl Read + use<'_>> {
+    pub(super) fn content(&self, before: &SnapshotEntry) -> io::Result<impl Read + use<'_>> {
         let (offset, size, text) = match before {
-            Before::File { size, offset, .. } => (*offset, *size, Vec::new()),
-            Before::Symlink { target } => (0, 0, target.as_os_str().as_encoded_bytes().to_vec()),
+            SnapshotEntry::File { size, offset, .. } => (*offset, *size, Vec::new()),
+            SnapshotEntry::Symlink { target } => {
+                (0, 0, target.as_os_str().as_encoded_bytes().to_vec())
+            }
         };
         (&self.file).seek(SeekFrom::Start(offset))?;
         Ok((&self.file).take(size).chain(io::Cursor::new(text)))
     }
 
     /// Returns the whole content of a file or symlink; empty if there was none.
-    pub(super) fn content_of(&self, before: Option<&Before>) -> io::Result<Vec<u8>> {
+    pub(super) fn content_of(&self, before: Option<&SnapshotEntry>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if let Some(before) = before {
             self.content(before)?.read_to_end(&mut bytes)?;
@@ -74,16 +82,16 @@ impl Snapshot {
     }
 
     /// Returns the state of a file or symlink, for an answer.
-    pub(super) fn state(&self, before: &Before) -> io::Result<FileState> {
+    pub(super) fn state(&self, before: &SnapshotEntry) -> io::Result<FileState> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(self.content(before)?)?;
         let hash = BlobHash::from_bytes(*hasher.finalize().as_bytes());
         let size = hasher.count();
         Ok(match before {
-            Before::File { executable, .. } => {
+            SnapshotEntry::File { executable, .. } => {
                 FileState { kind: FileKind::File, size, executable: *executable, hash }
             }
-            Before::Symlink { .. } => {
+            SnapshotEntry::Symlink { .. } => {
                 FileState { kind: FileKind::Symlink, size, executable: false, hash }
             }
         })

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_core::sessions::Said;
+use ringback_core::sessions::RingEvent;
 use ringback_proto::ids::SessionId;
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use crate::failure;
 use crate::kernel::Kernel;
 use crate::sessions::Register;
-use crate::sessions::conversation::heard::CONVERSATION;
+use crate::sessions::conversation::agent_events::CONVERSATION;
 use crate::sessions::conversation::questions::Questions;
 use crate::sync::lock;
 
@@ -242,7 +242,7 @@ impl Conversations {
                 record.ok_or_else(|| Error::not_found("session", session))?.state
             }
         };
-        let Journaled { events, last_index, oldest_index } =
+        let JournalPage { events, last_index, oldest_index } =
             self.journaled(session, since, limit).await?;
         let from = since.map_or(0, |since| since.saturating_add(1));
         let own = events.into_iter().filter(|event| with_children || event.session_id == session);
@@ -262,7 +262,7 @@ impl Conversations {
         let mut found = None;
         // If the journal cannot be read, the agent starts a new conversation.
         while let Ok(page) = self.journaled(session, since, JOURNAL_PAGE).await {
-            let Journaled { events, last_index: Some(last), .. } = page else { break };
+            let JournalPage { events, last_index: Some(last), .. } = page else { break };
             since = Some(last);
             let is_one = |event: &SessionEventInfo| {
                 event.session_id == session && event.kind == CONVERSATION
@@ -277,7 +277,7 @@ impl Conversations {
         session: SessionId,
         since: Option<u64>,
         limit: usize,
-    ) -> Result<Journaled> {
+    ) -> Result<JournalPage> {
         let journal = Arc::clone(&self.journal);
         let from = since.map_or(0, |since| since.saturating_add(1));
         self.kernel
@@ -289,7 +289,7 @@ impl Conversations {
                 let read =
                     kept.into_iter().filter_map(|(_, bytes)| rmp_serde::from_slice(&bytes).ok());
                 let oldest_index = oldest.map_or(0, |kept| kept.first);
-                Ok(Journaled { events: read.collect(), last_index, oldest_index })
+                Ok(JournalPage { events: read.collect(), last_index, oldest_index })
             })
             .await
     }
@@ -327,7 +327,7 @@ impl Conversations {
 }
 
 /// A page of a journal.
-struct Journaled {
+struct JournalPage {
     events: Vec<SessionEventInfo>,
     /// Index of the last event read.
     last_index: Option<u64>,
@@ -338,7 +338,7 @@ fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::internal("journal", "cannot use a session's journal").with_source(error)
 }
 
-fn numbered(said: &Said<SessionEventInfo>) -> SessionEventInfo {
+fn numbered(said: &RingEvent<SessionEventInfo>) -> SessionEventInfo {
     SessionEventInfo { index: said.index, ..SessionEventInfo::clone(&said.event) }
 }
 

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ringback_agents::Attached;
+use ringback_agents::MessageAttachment;
 use ringback_blobs::Tree;
 use ringback_core::policy;
-use ringback_core::sessions::Where;
+use ringback_core::sessions::SessionPlace;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
-use ringback_proto::principal::{AgentKey, HeldBy, Principal};
+use ringback_proto::principal::{AgentKey, KeyHolder, Principal};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
     Attachment, CallerServer, CallerTool, SessionContext, SessionEventInfo, SessionMessageRequest,
@@ -191,14 +191,14 @@ impl Sessions {
         };
         let place = place.ok_or_else(|| Error::not_found("session", session))?;
         if to.is_some() {
-            let found = Found { place, spawned: false, made_workspace: false };
+            let found = Recipient { place, spawned: false, made_workspace: false };
             return self.deliver(found, message, Vec::new());
         }
         let owner = self.identity.tokens.principal(place.owner, self.kernel.now())?;
         let project = self.workspaces.visible_project(&owner, place.project).await?;
         let id = place.workspace;
         let workspace = self.kernel.read(move |store| store.workspace(id)).await?;
-        let held_by = Some(HeldBy { session, key: AgentKey::Made });
+        let held_by = Some(KeyHolder { session, key: AgentKey::Made });
         let principal = Principal { held_by, ..Principal::clone(&owner) };
         let origin = Origin::of(&principal);
         let start = StartSession {
@@ -220,12 +220,12 @@ impl Sessions {
         principal: &Arc<Principal>,
         session: SessionId,
         request: &SessionMessageRequest,
-    ) -> Result<Found> {
+    ) -> Result<Recipient> {
         let record = self.register.visible_session(principal, session).await?;
         let live = lock(&self.register.table).find(session).filter(|(_, state)| state.is_live());
         if let Some((place, _)) = live {
             check_no_key(request)?;
-            return Ok(Found { place, spawned: false, made_workspace: false });
+            return Ok(Recipient { place, spawned: false, made_workspace: false });
         }
         if record.state == SessionState::Ended || record.parent.is_some() {
             let message = format!("session {session} has ended; start another in its project");
@@ -251,7 +251,7 @@ impl Sessions {
             limits: None,
         };
         let found = self.spawn(start).await?;
-        Ok(Found { spawned: false, ..found })
+        Ok(Recipient { spawned: false, ..found })
     }
 
     async fn session_in(
@@ -259,7 +259,7 @@ impl Sessions {
         principal: &Arc<Principal>,
         project: ProjectId,
         request: &SessionMessageRequest,
-    ) -> Result<Found> {
+    ) -> Result<Recipient> {
         let project = self.workspaces.visible_project(principal, project).await?;
         let workspace = self
             .workspaces
@@ -269,7 +269,7 @@ impl Sessions {
             let table = lock(&self.register.table);
             let live = match principal.held_by {
                 None => table.live_in(principal.id, workspace.id),
-                Some(HeldBy { session, .. }) => table.live_below(session, workspace.id),
+                Some(KeyHolder { session, .. }) => table.live_below(session, workspace.id),
             };
             let found = live.and_then(|live| table.find(live));
             drop(table);
@@ -280,7 +280,7 @@ impl Sessions {
                 check_no_network(request)?;
                 check_no_limits(request)?;
                 check_no_key(request)?;
-                return Ok(Found { place, spawned: false, made_workspace: false });
+                return Ok(Recipient { place, spawned: false, made_workspace: false });
             }
         }
         let (principal, agent) = (Arc::clone(principal), request.agent.clone());
@@ -292,12 +292,12 @@ impl Sessions {
     }
 
     /// Starts a session, in a new workspace if none is given.
-    pub(crate) async fn spawn(self: &Arc<Self>, start: StartSession) -> Result<Found> {
+    pub(crate) async fn spawn(self: &Arc<Self>, start: StartSession) -> Result<Recipient> {
         let made_workspace = start.workspace.is_none();
         let record = self.start_session(start).await?;
         let place = lock(&self.register.table).find(record.id).map(|(place, _)| place);
         let place = place.ok_or_else(|| Error::not_found("session", record.id))?;
-        Ok(Found { place, spawned: true, made_workspace })
+        Ok(Recipient { place, spawned: true, made_workspace })
     }
 
     /// Writes the files of a message to the workspace. Existing files are not overwritten.
@@ -321,7 +321,7 @@ impl Sessions {
     /// Hands a message to the supervisor of a session.
     fn deliver(
         &self,
-        found: Found,
+        found: Recipient,
         message: String,
         files: Vec<Attachment>,
     ) -> Result<SessionMessagedResponse> {
@@ -361,8 +361,8 @@ impl Sessions {
 
 /// The session that receives a message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
-    pub(crate) place: Where,
+pub(crate) struct Recipient {
+    pub(crate) place: SessionPlace,
     pub(crate) spawned: bool,
     pub(crate) made_workspace: bool,
 }
@@ -399,14 +399,14 @@ fn check_no_key(request: &SessionMessageRequest) -> Result<()> {
 
 /// Returns the files for the agent. Content that does not fit in its input line is left out, so
 /// that it takes no memory while the message waits.
-fn attached(files: Vec<Attachment>) -> Vec<Attached> {
+fn attached(files: Vec<Attachment>) -> Vec<MessageAttachment> {
     let mut room = SHOWN_BYTES_MAX;
     let shown = |file: Attachment| {
         let size = file.data.0.len();
         let fits = size <= room;
         room -= if fits { size } else { 0 };
         let data = fits.then_some(file.data.0);
-        Attached { name: file.filename, mime_type: file.mime_type, size, data }
+        MessageAttachment { name: file.filename, mime_type: file.mime_type, size, data }
     };
     files.into_iter().map(shown).collect()
 }

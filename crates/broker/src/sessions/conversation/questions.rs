@@ -23,10 +23,10 @@ const OPEN_MAX: usize = 64;
 
 /// All open questions.
 #[derive(Debug, Default)]
-pub(in crate::sessions) struct Questions(HashMap<SessionId, Vec<Open>>);
+pub(in crate::sessions) struct Questions(HashMap<SessionId, Vec<OpenQuestion>>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenQuestion {
     request_id: String,
     options: Vec<PermissionChoice>,
     /// An answer is on its way.
@@ -41,7 +41,7 @@ impl Questions {
             let open = self.0.entry(session).or_default();
             if open.len() < OPEN_MAX {
                 let (request_id, options) = (request_id.clone(), event.options.clone());
-                open.push(Open { request_id, options, is_taken: false });
+                open.push(OpenQuestion { request_id, options, is_taken: false });
             }
         } else if event.kind == ANSWERED
             && let Some(open) = self.0.get_mut(&session)
@@ -53,7 +53,7 @@ impl Questions {
         }
     }
 
-    fn find(&mut self, session: SessionId, request_id: &str) -> Option<&mut Open> {
+    fn find(&mut self, session: SessionId, request_id: &str) -> Option<&mut OpenQuestion> {
         let open = self.0.get_mut(&session)?.iter_mut();
         open.filter(|open| !open.is_taken).find(|open| open.request_id == request_id)
     }

@@ -84,7 +84,7 @@ pub(in crate::sessions) struct Ready {
 }
 
 /// A command before environment and paths are added.
-struct Started {
+struct BaseCommand {
     command: Vec<String>,
     env: BTreeMap<String, String>,
     files: Vec<ConfigFile>,
@@ -198,7 +198,7 @@ impl AgentCommand {
         place: &Place,
         permissions: &Answers,
         conversation: Option<String>,
-    ) -> Result<Started, String> {
+    ) -> Result<BaseCommand, String> {
         let inside = place.inside.clone().unwrap_or_default();
         let filled = |word: &String| if word == INSIDE { inside.clone() } else { word.clone() };
         let mut command: Vec<_> = self.command.iter().map(filled).collect();
@@ -208,14 +208,14 @@ impl AgentCommand {
             AgentProtocol::Acp => Protocol::Acp(place.acp(permissions, conversation)),
             AgentProtocol::OneShot => {
                 let args = command.split_off(command.len().min(1));
-                let is_begun = conversation.is_some();
-                Protocol::OneShot(OneShot { args, args_again: Vec::new(), is_begun })
+                let has_started = conversation.is_some();
+                Protocol::OneShot(OneShot { args, args_again: Vec::new(), has_started })
             }
             AgentProtocol::Preset(name) => {
                 return self.of_preset(name, place, permissions, conversation);
             }
         };
-        Ok(Started { command, env, files, protocol })
+        Ok(BaseCommand { command, env, files, protocol })
     }
 
     fn of_preset(
@@ -224,7 +224,7 @@ impl AgentCommand {
         place: &Place,
         permissions: &Answers,
         conversation: Option<String>,
-    ) -> Result<Started, String> {
+    ) -> Result<BaseCommand, String> {
         let preset = preset(name).ok_or_else(|| format!("unknown preset `{name}`"))?;
         let server = place.server();
         let door = self.provider.as_ref().map(|_| ModelDoor {
@@ -251,10 +251,10 @@ impl AgentCommand {
             PresetProtocol::OneShot => Protocol::OneShot(OneShot {
                 args: prepared.args,
                 args_again: prepared.again,
-                is_begun: conversation.is_some(),
+                has_started: conversation.is_some(),
             }),
         };
-        Ok(Started { command, env: prepared.env, files: prepared.files, protocol })
+        Ok(BaseCommand { command, env: prepared.env, files: prepared.files, protocol })
     }
 }
 

@@ -10,7 +10,7 @@ use ringback_proto::record::{Record, SessionRecord, SessionState};
 use ringback_proto::request::SessionEventInfo;
 
 use crate::sessions::lifecycle::keeper::Order;
-use crate::sessions::{Live, Sessions};
+use crate::sessions::{LiveSession, Sessions};
 use crate::sync::lock;
 use crate::workspaces::remove;
 
@@ -56,7 +56,7 @@ impl Sessions {
     }
 
     /// Ends the parts of a session. Returns the key that was revoked.
-    async fn close(self: &Arc<Self>, id: SessionId, live: &Live) -> Option<TokenId> {
+    async fn close(self: &Arc<Self>, id: SessionId, live: &LiveSession) -> Option<TokenId> {
         // Close the sockets first, then revoke the key, then end the agent, so that its last
         // attempts have no effect.
         drop(lock(&live.doors).take());

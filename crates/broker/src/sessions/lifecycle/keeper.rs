@@ -7,22 +7,23 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{
-    AgentEvent, AgentHandle, Attached, Driver, Launcher, Permissions, Programs, SharedPolicy,
+    AgentEvent, AgentHandle, Driver, Launcher, MessageAttachment, Permissions, Programs,
+    SharedPolicy,
 };
-use ringback_core::sessions::Where;
+use ringback_core::sessions::SessionPlace;
 use ringback_proto::record::{ProjectRecord, Record, SessionState};
 use ringback_proto::request::{PermissionAnswer, SessionEventInfo};
 use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::confinement::{BoxLauncher, Seen};
+use crate::confinement::{BoxLauncher, VisiblePaths};
 use crate::disk::Watch;
 use crate::failure::chain;
+use crate::sessions::conversation::agent_events::shown;
 use crate::sessions::conversation::events::{bounded, event};
-use crate::sessions::conversation::heard::shown;
 use crate::sessions::lifecycle::agent::{Answers, INSIDE, Place, Ready};
-use crate::sessions::offers::Served;
+use crate::sessions::offers::RunningServer;
 use crate::sessions::{ELSEWHERE, Key, Sessions};
 use crate::sync::lock;
 
@@ -36,7 +37,7 @@ const SERVERS_SLACK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(in crate::sessions) struct Message {
     pub(in crate::sessions) text: String,
-    pub(in crate::sessions) attached: Vec<Attached>,
+    pub(in crate::sessions) attached: Vec<MessageAttachment>,
 }
 
 /// An order to the supervisor.
@@ -50,14 +51,14 @@ pub(in crate::sessions) enum Order {
     /// Abort the agent's turn, and drop its waiting messages.
     Abort,
     /// Supervise a tool server.
-    Serve(Box<Served>),
+    Serve(Box<RunningServer>),
     /// End the agent and the supervisor.
     End,
 }
 
 /// A running agent.
 #[derive(Debug)]
-struct Running {
+struct RunningAgent {
     agent: Driver,
     handle: AgentHandle,
     /// Its sandboxes, if it is confined.
@@ -70,9 +71,9 @@ struct Running {
 #[derive(Debug)]
 pub(in crate::sessions) struct Keeper {
     sessions: Arc<Sessions>,
-    place: Where,
+    place: SessionPlace,
     agent: String,
-    kept: Kept,
+    kept: SupervisorSettings,
     done: watch::Sender<bool>,
     /// The conversation that the next agent continues; `None` if not looked up yet.
     conversation: Option<Option<String>>,
@@ -80,7 +81,7 @@ pub(in crate::sessions) struct Keeper {
 
 /// What a supervisor needs to start agents.
 #[derive(Debug)]
-pub(in crate::sessions) struct Kept {
+pub(in crate::sessions) struct SupervisorSettings {
     /// Whether the session never ran before: then there is no conversation to continue.
     pub(in crate::sessions) is_new: bool,
     /// Directory of the session's sockets.
@@ -93,9 +94,9 @@ pub(in crate::sessions) struct Kept {
 impl Keeper {
     pub(in crate::sessions) fn new(
         sessions: Arc<Sessions>,
-        place: Where,
+        place: SessionPlace,
         agent: &str,
-        kept: Kept,
+        kept: SupervisorSettings,
         done: watch::Sender<bool>,
     ) -> Self {
         let agent = agent.to_owned();
@@ -104,7 +105,7 @@ impl Keeper {
     }
 
     pub(in crate::sessions) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
-        let mut running: Option<Box<Running>> = None;
+        let mut running: Option<Box<RunningAgent>> = None;
         let mut servers = JoinSet::new();
         loop {
             tokio::select! {
@@ -139,10 +140,10 @@ impl Keeper {
     }
 
     /// Ends the agent and the tool servers.
-    async fn end(&self, running: Option<Box<Running>>, mut servers: JoinSet<()>) {
+    async fn end(&self, running: Option<Box<RunningAgent>>, mut servers: JoinSet<()>) {
         let grace = self.sessions.kernel.config.sessions.end_grace;
         if let Some(running) = running {
-            let Running { mut agent, handle, launcher, _watch } = *running;
+            let RunningAgent { mut agent, handle, launcher, _watch } = *running;
             handle.terminate(grace);
             while agent.next().await.is_some() {}
             if let Some(launcher) = launcher {
@@ -160,7 +161,7 @@ impl Keeper {
     /// Passes a message to the agent, and starts the agent if it is not running.
     async fn tell(
         &mut self,
-        running: &mut Option<Box<Running>>,
+        running: &mut Option<Box<RunningAgent>>,
         Message { text, attached }: Message,
     ) {
         if self.agent == ELSEWHERE {
@@ -186,7 +187,7 @@ impl Keeper {
     /// Passes an order to the agent, if it is running.
     fn pass(
         &self,
-        running: &Option<Box<Running>>,
+        running: &Option<Box<RunningAgent>>,
         what: impl FnOnce(&AgentHandle) -> Result<(), ringback_agents::SendError>,
     ) {
         let passed = running.as_ref().map(|running| what(&running.handle));
@@ -198,7 +199,7 @@ impl Keeper {
         self.say(SessionEventInfo { text: Some(refused), ..event("log") });
     }
 
-    async fn start(&mut self) -> Result<Running, String> {
+    async fn start(&mut self) -> Result<RunningAgent, String> {
         let settings = &self.sessions.kernel.config.sessions;
         let usual = settings.agents.get(&self.agent).cloned();
         let usual = usual.ok_or_else(|| format!("unknown agent `{}`", self.agent))?;
@@ -224,14 +225,14 @@ impl Keeper {
             let launcher =
                 confiner.map(|confiner| BoxLauncher::new(confiner, dir, inside, shown, image));
             spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
-            let begun = Driver::start(spec, protocol, files).map_err(|error| chain(&error))?;
-            Ok::<_, String>((begun, launcher))
+            let parts = Driver::start(spec, protocol, files).map_err(|error| chain(&error))?;
+            Ok::<_, String>((parts, launcher))
         };
         let before = self.sessions.disk.measured_before(self.place).await;
-        let begun = self.sessions.kernel.blocking(move || Ok(begin())).await;
-        let ((agent, handle), launcher) = begun.map_err(|error| error.to_string())??;
+        let parts = self.sessions.kernel.blocking(move || Ok(begin())).await;
+        let ((agent, handle), launcher) = parts.map_err(|error| error.to_string())??;
         let watch = self.sessions.disk.watch(self.place, &handle, before);
-        Ok(Running { agent, handle, launcher, _watch: watch })
+        Ok(RunningAgent { agent, handle, launcher, _watch: watch })
     }
 
     /// Sets the answers to permission requests. Returns the overall answer and the project.
@@ -294,8 +295,8 @@ impl Keeper {
         let host_workspace = self.sessions.workspaces.workspace_path(self.place.workspace);
         let host_home = self.sessions.workspaces.home_path(self.place.workspace);
         let is_confined = self.sessions.sandboxes.confiner.is_some();
-        let Seen { workspace, home, session_dir, inside } =
-            Seen::of(is_confined, &host_workspace, &host_home, &self.kept.dir, inside);
+        let VisiblePaths { workspace, home, session_dir, inside } =
+            VisiblePaths::of(is_confined, &host_workspace, &host_home, &self.kept.dir, inside);
         let socket = session_dir.join("relay.sock");
         let mut env = BTreeMap::from([
             ("RINGBACK_SOCKET".to_owned(), socket.to_string()),
@@ -328,7 +329,7 @@ impl Keeper {
     }
 
     async fn hear(&mut self, heard: AgentEvent) {
-        let after = After::of(&heard);
+        let after = EventEffect::of(&heard);
         if let AgentEvent::Conversation { id, .. } = &heard {
             self.conversation = Some(Some(id.clone()));
         }
@@ -336,9 +337,9 @@ impl Keeper {
             self.say(event);
         }
         match after {
-            After::GoesOn => {}
-            After::TurnEnded => self.turn_ended().await,
-            After::Gone => {
+            EventEffect::GoesOn => {}
+            EventEffect::TurnEnded => self.turn_ended().await,
+            EventEffect::Gone => {
                 self.sessions.conversations.take_questions_back(self.place.id);
                 self.rests().await;
             }
@@ -391,14 +392,14 @@ impl Keeper {
 }
 
 /// The effect of an agent event on the session.
-enum After {
+enum EventEffect {
     GoesOn,
     TurnEnded,
     /// A message starts another agent.
     Gone,
 }
 
-impl After {
+impl EventEffect {
     const fn of(heard: &AgentEvent) -> Self {
         match heard {
             AgentEvent::Error { .. } | AgentEvent::Done | AgentEvent::Completion { .. } => {
@@ -420,7 +421,7 @@ impl After {
 }
 
 /// Returns the next agent event; `None` when the agent is gone. Never resolves without an agent.
-async fn next(running: &mut Option<Box<Running>>) -> Option<AgentEvent> {
+async fn next(running: &mut Option<Box<RunningAgent>>) -> Option<AgentEvent> {
     match running {
         Some(running) => running.agent.next().await,
         None => std::future::pending().await,

@@ -21,7 +21,7 @@ pub(crate) struct Key {
 }
 
 /// A new session key that is not in use yet.
-pub(in crate::sessions) struct MadeKey {
+pub(in crate::sessions) struct NewSessionKey {
     pub(in crate::sessions) key: Key,
     pub(in crate::sessions) record: TokenRecord,
     pub(in crate::sessions) token: Token,
@@ -34,7 +34,7 @@ impl Sessions {
         start: &StartSession,
         session: SessionId,
         owner: PrincipalId,
-    ) -> Result<Option<MadeKey>> {
+    ) -> Result<Option<NewSessionKey>> {
         let parents = start.origin.parent().and_then(|parent| self.key_of(parent));
         let starter = match start.origin.parent() {
             Some(_) => Starter::Agent(parents.as_deref().map(|key| key.principal().as_ref())),
@@ -76,7 +76,7 @@ impl Sessions {
         Grant { level, target }: Grant,
         passed: Option<Arc<Token>>,
         behind: Vec<Arc<Token>>,
-    ) -> MadeKey {
+    ) -> NewSessionKey {
         let (secret, public_key) = new_secret(&self.kernel.entropy);
         let record = TokenRecord {
             id: TokenId::from_random(self.kernel.entropy.bytes()),
@@ -93,6 +93,6 @@ impl Sessions {
         };
         let key = Key { id: record.id, secret };
         let token = Token::key(NewKey { record: record.clone(), session, passed, behind });
-        MadeKey { key, record, token }
+        NewSessionKey { key, record, token }
     }
 }

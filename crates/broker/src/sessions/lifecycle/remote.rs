@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use ringback_core::policy::may_loosen;
-use ringback_core::sessions::Where;
+use ringback_core::sessions::SessionPlace;
 use ringback_proto::ids::{ProjectId, SessionId};
-use ringback_proto::principal::{HeldBy, KeyLevel, Principal, PrincipalId, Target};
+use ringback_proto::principal::{KeyHolder, KeyLevel, Principal, PrincipalId, Target};
 use ringback_proto::record::{ProjectRecord, Record, SessionState};
 use ringback_proto::request::{ProjectLimits, SessionOpenRequest, SessionOpenedResponse};
 use ringback_proto::{Error, ErrorKind, Result};
-use ringback_store::Visible;
+use ringback_store::RowVisibility;
 
 use crate::sessions::conversation::message::Offer;
 use crate::sessions::{Origin, Sessions, StartSession, offered};
@@ -89,9 +89,9 @@ impl Sessions {
     /// Checks that the principal started the session: only then may it pass the session on.
     fn check_own(&self, principal: &Principal, session: SessionId) -> Result<()> {
         let table = lock(&self.register.table);
-        let is_own = |place: &Where| match principal.held_by {
+        let is_own = |place: &SessionPlace| match principal.held_by {
             None => place.owner == principal.id,
-            Some(HeldBy { session: own, .. }) => table.comes_from(session, own),
+            Some(KeyHolder { session: own, .. }) => table.comes_from(session, own),
         };
         let found = table.find(session).filter(|(place, state)| state.is_live() && is_own(place));
         found.map(drop).ok_or_else(|| Error::not_found("session", session))
@@ -131,7 +131,7 @@ impl Sessions {
     }
 
     async fn found_elsewhere(&self, owner: PrincipalId) -> Result<Option<ProjectRecord>> {
-        let visible = Visible::Owner { owner, projects: Vec::new() };
+        let visible = RowVisibility::Owner { owner, projects: Vec::new() };
         let found = self
             .kernel
             .read(move |store| store.projects(&visible, Some(ELSEWHERE), None, 100))

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::SharedPolicy;
 use ringback_agents::preset::preset;
-use ringback_core::sessions::{NewSession, Where};
+use ringback_core::sessions::{NewSession, SessionPlace};
 use ringback_proto::ids::{SessionId, WorkspaceId};
 use ringback_proto::network::NetworkPolicy;
 use ringback_proto::principal::Principal;
@@ -17,9 +17,9 @@ use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 
-use crate::sessions::lifecycle::keeper::{Keeper, Kept, ORDERS_MAX};
+use crate::sessions::lifecycle::keeper::{Keeper, ORDERS_MAX, SupervisorSettings};
 use crate::sessions::reach::{Doors, Holder, Reach};
-use crate::sessions::{Account, Bearer, ELSEWHERE, Key, Live, Sessions};
+use crate::sessions::{Account, Bearer, ELSEWHERE, Key, LiveSession, Sessions};
 use crate::sync::lock;
 use crate::workspaces::remove;
 
@@ -116,7 +116,7 @@ impl Sessions {
             limits: settings.limits_of(&start.project.limits),
             next_index,
         })?;
-        let equipped = Equipped { agent: &agent, network, account };
+        let equipped = SessionChoices { agent: &agent, network, account };
         let made = self.equip(&start, equipped, &workspace, place).await;
         if made.is_err() {
             let mut table = lock(&self.register.table);
@@ -160,9 +160,9 @@ impl Sessions {
     async fn equip(
         self: &Arc<Self>,
         start: &StartSession,
-        Equipped { agent, network, account }: Equipped<'_>,
+        SessionChoices { agent, network, account }: SessionChoices<'_>,
         workspace: &WorkspaceRecord,
-        place: Where,
+        place: SessionPlace,
     ) -> Result<SessionRecord> {
         let now = self.kernel.now().unix;
         let made = self.session_key(start, place.id, place.owner)?;
@@ -228,12 +228,12 @@ impl Sessions {
     }
 
     /// Hands a session to its supervisor.
-    fn keep(self: &Arc<Self>, place: Where, agent: &str, parts: Parts) {
+    fn keep(self: &Arc<Self>, place: SessionPlace, agent: &str, parts: Parts) {
         let Parts { is_new, dir, doors, reach, account, key } = parts;
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let (done, over) = watch::channel(false);
         let permissions = SharedPolicy::default();
-        let live = Arc::new(Live {
+        let live = Arc::new(LiveSession {
             orders,
             over,
             key: key.clone(),
@@ -248,7 +248,7 @@ impl Sessions {
         });
         lock(&self.register.live).insert(place.id, live);
         self.conversations.say_state(place.id, SessionState::Starting, None);
-        let kept = Kept { is_new, dir, key, permissions };
+        let kept = SupervisorSettings { is_new, dir, key, permissions };
         let keeper = Keeper::new(Arc::clone(self), place, agent, kept, done);
         drop(self.kernel.tasks.spawn(keeper.run(inbox)));
     }
@@ -273,7 +273,7 @@ impl Sessions {
 }
 
 /// The choices made for a session before it is set up.
-struct Equipped<'a> {
+struct SessionChoices<'a> {
     agent: &'a str,
     network: Option<NetworkPolicy>,
     account: Account,

@@ -9,11 +9,11 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ringback_agents::mcp_client::{
-    Era, Heard, ServerAnswer, ServerError, ServerTool, ToolServer, refusal,
+    Era, ServerAnswer, ServerError, ServerMessage, ServerTool, ToolServer, refusal,
 };
-use ringback_core::lines::{Holding, ToParty};
-use ringback_core::policy::{Sight, sight};
-use ringback_core::sessions::Where;
+use ringback_core::lines::{PartyMessage, StreamMode};
+use ringback_core::policy::{Visibility, sight};
+use ringback_core::sessions::SessionPlace;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::SessionId;
 use ringback_proto::principal::Principal;
@@ -22,14 +22,14 @@ use ringback_proto::request::{CallerServer, CallerTool};
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
-use self::place::{Belongings, unusable};
+use self::place::{ServerResources, unusable};
 use crate::confinement::Sandboxes;
 use crate::containers::Images;
 use crate::disk::DiskGuard;
 use crate::identity::{Credential, Identity};
 use crate::kernel::Kernel;
 use crate::lines::{CallerStream, Callers, LineCall, ToolOffer};
-use crate::rooms::{Ground, Rooms};
+use crate::rooms::{Rooms, SharedRooms};
 use crate::sessions::Register;
 use crate::sessions::conversation::message::{Offer, Offered};
 use crate::sessions::lifecycle::keeper::Order;
@@ -46,11 +46,11 @@ const WORDS_MAX: usize = 256;
 
 /// A running tool server.
 #[derive(Debug)]
-pub(in crate::sessions) struct Served {
+pub(in crate::sessions) struct RunningServer {
     offers: Arc<Offers>,
     server: ToolServer,
     /// Its directories, sandbox and proxy. Removed after it has ended.
-    belongings: Belongings,
+    resources: ServerResources,
     stream: CallerStream,
     principal: Arc<Principal>,
     credential: Credential,
@@ -77,17 +77,17 @@ pub(crate) struct Offers {
 }
 
 impl Offers {
-    pub(crate) fn new(ground: &Ground) -> Self {
+    pub(crate) fn new(shared_rooms: &SharedRooms) -> Self {
         Self {
-            kernel: ground.kernel.clone(),
-            identity: ground.identity.clone(),
-            register: ground.register.clone(),
-            callers: ground.callers.clone(),
-            workspaces: ground.workspaces.clone(),
-            sandboxes: ground.sandboxes.clone(),
-            images: ground.images.clone(),
-            disk: ground.disk.clone(),
-            rooms: ground.rooms.clone(),
+            kernel: shared_rooms.kernel.clone(),
+            identity: shared_rooms.identity.clone(),
+            register: shared_rooms.register.clone(),
+            callers: shared_rooms.callers.clone(),
+            workspaces: shared_rooms.workspaces.clone(),
+            sandboxes: shared_rooms.sandboxes.clone(),
+            images: shared_rooms.images.clone(),
+            disk: shared_rooms.disk.clone(),
+            rooms: shared_rooms.rooms.clone(),
         }
     }
 
@@ -174,22 +174,22 @@ impl Offers {
     async fn start_server(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
-        place: Where,
+        place: SessionPlace,
         caller_id: &str,
         named: &CallerServer,
-    ) -> Result<Served> {
-        let (launched, belongings) = self.launch_server(place, named).await?;
+    ) -> Result<RunningServer> {
+        let (launched, resources) = self.launch_server(place, named).await?;
         let useless = |error: ServerError| self.useless(named, &error);
         let mut server = ToolServer::over(launched, Era::Legacy).await.map_err(useless)?;
         let listed = server.tools(Instant::now() + LIST_WAIT).await.map_err(useless)?;
         self.declare(principal, place.root, caller_id, tools(listed))?;
         let credential = self.identity.credential_of(principal)?;
         let only = Some(vec![Arc::from(caller_id)]);
-        let stream = self.callers.open(&credential, place.root, only, Holding::Lasting)?;
-        Ok(Served {
+        let stream = self.callers.open(&credential, place.root, only, StreamMode::Lasting)?;
+        Ok(RunningServer {
             offers: Arc::clone(self),
             server,
-            belongings,
+            resources,
             stream,
             principal: Arc::clone(principal),
             credential,
@@ -218,8 +218,8 @@ impl Offers {
 /// Checks a tool server's command. Only an administrator may name a program to run.
 pub(in crate::sessions) fn check_server(principal: &Principal, named: &CallerServer) -> Result<()> {
     match sight(principal) {
-        Sight::All => {}
-        Sight::Own { .. } => {
+        Visibility::All => {}
+        Visibility::Own { .. } => {
             return Err(Error::forbidden("naming a tool server", "a token with scope `admin`"));
         }
     }
@@ -249,7 +249,7 @@ fn json(text: String) -> Any {
     Any { format: Format::Json, bytes: text.into() }
 }
 
-impl Served {
+impl RunningServer {
     /// Runs calls until the session or the tool server ends. Then the stream closes, so waiting
     /// calls fail immediately.
     pub(in crate::sessions) async fn run(mut self) {
@@ -264,30 +264,33 @@ impl Served {
                     Ok(heard) => self.on_heard(heard).await.map_err(|error| error.to_string()),
                     Err(error) => Err(error.to_string()),
                 },
-                why = self.belongings.is_full() => Err(why),
+                why = self.resources.is_full() => Err(why),
             };
             if let Err(error) = done {
                 let (session, caller_id) = (self.root, &self.caller_id);
                 tracing::warn!(%session, caller_id, %error, "lost a tool server");
-                let Self { server, stream, belongings, .. } = self;
+                let Self { server, stream, resources, .. } = self;
                 drop((stream, server));
-                return belongings.gone().await;
+                return resources.gone().await;
             }
         }
-        let Self { server, stream, grace, belongings, .. } = self;
+        let Self { server, stream, grace, resources, .. } = self;
         drop(stream);
         server.stop(grace).await;
-        belongings.gone().await;
+        resources.gone().await;
     }
 
-    fn on_post(&mut self, post: ToParty<Arc<LineCall>>) -> std::result::Result<(), ServerError> {
+    fn on_post(
+        &mut self,
+        post: PartyMessage<Arc<LineCall>>,
+    ) -> std::result::Result<(), ServerError> {
         match post {
-            ToParty::Call(call) => {
+            PartyMessage::Call(call) => {
                 let id = self.server.call(&call.tool.name, &call.arguments.bytes)?;
                 self.calls.insert(id, call);
                 Ok(())
             }
-            ToParty::Cancel { call, .. } => {
+            PartyMessage::Cancel { call, .. } => {
                 let is_it = |(_, own): &(&u64, &Arc<LineCall>)| own.id == call;
                 let Some(id) = self.calls.iter().find(is_it).map(|(id, _)| *id) else {
                     return Ok(());
@@ -298,14 +301,14 @@ impl Served {
         }
     }
 
-    async fn on_heard(&mut self, heard: Heard) -> std::result::Result<(), ServerError> {
+    async fn on_heard(&mut self, heard: ServerMessage) -> std::result::Result<(), ServerError> {
         match heard {
-            Heard::Answer(id, answer) => {
+            ServerMessage::Answer(id, answer) => {
                 if let Some(call) = self.calls.remove(&id) {
                     self.answer(&call, answer);
                 }
             }
-            Heard::Progress { id, percent, message } => {
+            ServerMessage::Progress { id, percent, message } => {
                 if let Some(call) = self.calls.get(&id) {
                     let callers = &self.offers.callers;
                     let (own, request) = (&self.credential, &call.request_id);
@@ -313,7 +316,7 @@ impl Served {
                     drop(callers.progress(own, self.root, request, percent, message).await);
                 }
             }
-            Heard::Changed => {
+            ServerMessage::Changed => {
                 let listed = self.server.tools(Instant::now() + LIST_WAIT).await?;
                 let (principal, caller_id) = (&self.principal, &self.caller_id);
                 let declared = self.offers.declare(principal, self.root, caller_id, tools(listed));

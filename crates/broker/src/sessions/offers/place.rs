@@ -7,12 +7,12 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_agents::{AgentLimits, AgentSpec, Installed, Launched, Programs};
-use ringback_core::sessions::Where;
+use ringback_agents::{AgentLimits, AgentSpec, Installed, LaunchedProcess, Programs};
+use ringback_core::sessions::SessionPlace;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::request::{CallerServer, ServerWorkspace};
 use ringback_proto::{Error, ErrorKind, Result};
-use ringback_sandbox::{Confined, Hold, ReadOnly, SandboxSpec, Workspace, places};
+use ringback_sandbox::{ConfinedProgram, ReadOnly, SandboxGuard, SandboxSpec, Workspace, places};
 use tokio::sync::watch;
 
 use crate::Broker;
@@ -33,20 +33,20 @@ const DOOR: &str = "/mcp/network.sock";
 
 /// Everything that exists for a tool server while it runs.
 #[derive(Debug)]
-pub(super) struct Belongings {
+pub(super) struct ServerResources {
     kernel: Arc<Kernel>,
-    own: Option<Own>,
+    own: Option<OwnedResources>,
 }
 
 #[derive(Debug)]
-struct Own {
+struct OwnedResources {
     /// Its home, and the directory of its network proxy.
     dirs: Vec<Utf8PathBuf>,
     /// Disk watch.
     watch: Watch,
     /// Stops it when it uses too much disk space.
     end: BoxEnd,
-    hold: Option<Hold>,
+    hold: Option<SandboxGuard>,
     door: Option<Door>,
 }
 
@@ -60,13 +60,13 @@ struct Door {
 
 /// The program to start.
 #[derive(Debug)]
-struct Started {
+struct ServerCommand {
     installed: Installed,
     args: Vec<OsString>,
     env: BTreeMap<OsString, OsString>,
 }
 
-impl Belongings {
+impl ServerResources {
     /// Waits until the tool server exceeds its disk limit, and returns the reason.
     ///
     /// # Cancel safety
@@ -90,7 +90,7 @@ impl Belongings {
     }
 }
 
-impl Drop for Belongings {
+impl Drop for ServerResources {
     fn drop(&mut self) {
         if let Some(own) = self.own.take() {
             drop(self.kernel.tasks.spawn(own.remove(Arc::clone(&self.kernel))));
@@ -98,7 +98,7 @@ impl Drop for Belongings {
     }
 }
 
-impl Own {
+impl OwnedResources {
     async fn remove(self, kernel: Arc<Kernel>) {
         let Self { dirs, watch, hold, door, .. } = self;
         drop((door, watch));
@@ -119,9 +119,9 @@ impl Offers {
     /// Starts the program of a tool server.
     pub(super) async fn launch_server(
         self: &Arc<Self>,
-        place: Where,
+        place: SessionPlace,
         named: &CallerServer,
-    ) -> Result<(Launched, Belongings)> {
+    ) -> Result<(LaunchedProcess, ServerResources)> {
         let confiner = self.sandboxes.confiner.clone();
         if confiner.is_none() {
             check_unconfined(named)?;
@@ -133,8 +133,8 @@ impl Offers {
         let end = BoxEnd::default();
         let watch = self.disk.watch_box(place.project, home.clone(), end.clone()).await;
         let dirs = vec![home.clone()];
-        let own = Own { dirs, watch, end, hold: None, door: None };
-        let mut belongings = Belongings { kernel: Arc::clone(&self.kernel), own: Some(own) };
+        let own = OwnedResources { dirs, watch, end, hold: None, door: None };
+        let mut resources = ServerResources { kernel: Arc::clone(&self.kernel), own: Some(own) };
         let made = home.clone();
         let make = move || {
             private_dir(&made).map_err(|error| not_made("the home of a tool server", error))
@@ -143,10 +143,10 @@ impl Offers {
         let launched = match confiner {
             None => self.launch_plain(place, named, &home).await,
             Some(confiner) => {
-                self.launch_confined(&confiner, place, named, &home, &mut belongings).await
+                self.launch_confined(&confiner, place, named, &home, &mut resources).await
             }
         };
-        Ok((launched?, belongings))
+        Ok((launched?, resources))
     }
 
     /// Returns the directory of tool server homes: next to those of agents, and visible in no other
@@ -171,12 +171,13 @@ impl Offers {
 
     async fn launch_plain(
         &self,
-        place: Where,
+        place: SessionPlace,
         named: &CallerServer,
         home: &Utf8Path,
-    ) -> Result<Launched> {
+    ) -> Result<LaunchedProcess> {
         let workspace = self.workspaces.workspace_path(place.workspace);
-        let Started { installed, args, env } = self.started(None, named, home, &workspace).await?;
+        let ServerCommand { installed, args, env } =
+            self.started(None, named, home, &workspace).await?;
         let spec = AgentSpec {
             command: installed.program,
             args,
@@ -192,11 +193,11 @@ impl Offers {
     async fn launch_confined(
         self: &Arc<Self>,
         confiner: &Arc<Confiner>,
-        place: Where,
+        place: SessionPlace,
         named: &CallerServer,
         home: &Utf8Path,
-        belongings: &mut Belongings,
-    ) -> Result<Launched> {
+        resources: &mut ServerResources,
+    ) -> Result<LaunchedProcess> {
         let id = place.project;
         let project = self.kernel.read(move |store| store.project(id)).await?;
         let project = project.ok_or_else(|| Error::not_found("project", id))?;
@@ -205,12 +206,12 @@ impl Offers {
         let image = self.images.image_of_sessions(&project).await?;
         let inner = [places::HOME, places::WORKSPACE].map(Utf8Path::new);
         let mut started = self.started(Some(confiner), named, inner[0], inner[1]).await?;
-        let door = self.server_door(place, named, belongings).await?;
+        let door = self.server_door(place, named, resources).await?;
         let (session_dir, inside) = door.unzip();
         if session_dir.is_some() {
             started.forward();
         }
-        let Started { installed, args, env } = started;
+        let ServerCommand { installed, args, env } = started;
         let workspace = self.workspaces.workspace_path(place.workspace).into_std_path_buf();
         let plain = boxes.plain();
         let shown = installed.shown.iter().map(ReadOnly::same);
@@ -233,11 +234,11 @@ impl Offers {
         };
         let confined = boxes.sandbox.start(spec).await;
         let confined = confined.map_err(|error| unusable(named, &chain(&error)))?;
-        let Confined { pipes, process, hold } = confined;
-        if let Some(own) = &mut belongings.own {
+        let ConfinedProgram { pipes, process, hold } = confined;
+        if let Some(own) = &mut resources.own {
             own.hold = Some(hold);
         }
-        Ok(Launched {
+        Ok(LaunchedProcess {
             stdin: pipes.stdin,
             stdout: pipes.stdout,
             stderr: pipes.stderr,
@@ -252,7 +253,7 @@ impl Offers {
         named: &CallerServer,
         home: &Utf8Path,
         workspace: &Utf8Path,
-    ) -> Result<Started> {
+    ) -> Result<ServerCommand> {
         let args = named.args.iter().map(|arg| filled(arg, named.workspace, workspace));
         let args = args.collect::<Result<_>>()?;
         let (path, command) = (self.kernel.config.sessions.path.clone(), named.command.clone());
@@ -280,19 +281,19 @@ impl Offers {
             })?;
             env.insert(name.into(), value);
         }
-        Ok(Started { installed, args, env })
+        Ok(ServerCommand { installed, args, env })
     }
 
     /// Opens the network proxy of a tool server, if its policy has one. Returns the directory of
     /// the socket, and the program that forwards an address to it.
     async fn server_door(
         &self,
-        place: Where,
+        place: SessionPlace,
         named: &CallerServer,
-        belongings: &mut Belongings,
+        resources: &mut ServerResources,
     ) -> Result<Option<(Utf8PathBuf, Utf8PathBuf)>> {
         let network = named.network.clone().filter(|network| network.mode.has_door());
-        let (Some(network), Some(own)) = (network, &mut belongings.own) else { return Ok(None) };
+        let (Some(network), Some(own)) = (network, &mut resources.own) else { return Ok(None) };
         let no_door =
             |why: &str| not_made("the network proxy of a tool server", std::io::Error::other(why));
         let inside = self.kernel.config.sessions.inside.clone();
@@ -319,7 +320,7 @@ impl Offers {
     }
 }
 
-impl Started {
+impl ServerCommand {
     /// Prepends the program that forwards an address to the network proxy.
     fn forward(&mut self) {
         let program = std::mem::replace(&mut self.installed.program, places::INSIDE.into());

@@ -17,7 +17,7 @@ use ringback_testkit::{engine, wait_for};
 
 use super::place::{Place, executes, n_running, runs, unique_seconds};
 use crate::common::{call as plain, reply};
-use crate::confined::SHELL;
+use crate::confinement::SHELL;
 use crate::sessions::{
     call, is_idle, named, refused, said, say, to_project, token, until as until_said,
 };

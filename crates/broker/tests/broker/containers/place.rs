@@ -16,7 +16,7 @@ use ringback_sandbox::{BackendChoice, DockerSettings};
 use ringback_testkit::{engine, until};
 
 use crate::common::{World, result, start_with};
-use crate::confined::{Inside, rules};
+use crate::confinement::{Inside, rules};
 use crate::sessions::{call, end, project, with_echo};
 
 /// The process that waits in a container without a command.

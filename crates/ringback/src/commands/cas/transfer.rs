@@ -40,7 +40,7 @@ const TYPES: &[(&str, &str)] = &[
 
 /// The result of `cas get -o`.
 #[derive(Debug, Serialize)]
-struct Written<'a> {
+struct DownloadReport<'a> {
     hash: BlobHash,
     file: &'a Path,
     bytes: u64,
@@ -132,7 +132,7 @@ pub(super) async fn get(client: &Client, screen: Screen, args: &GetArgs) -> Resu
     match sink.finish()? {
         None => Ok(()),
         Some(file) if screen.is_json() => {
-            let written = Written { hash, file: &file, bytes, size, mime_type: &mime_type };
+            let written = DownloadReport { hash, file: &file, bytes, size, mime_type: &mime_type };
             screen.json_document(&written)
         }
         Some(file) => {

@@ -10,10 +10,10 @@ use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::JobSleep;
 use tokio::sync::Mutex;
 
-use crate::commands::passing::PassingDaemon;
+use crate::commands::temporary_daemon::TemporaryDaemon;
 use crate::config::{Sandbox, SandboxBackend};
 use crate::confinement;
-use crate::daemon::Listening;
+use crate::daemon::DaemonAddresses;
 use crate::failure::Failure;
 
 /// Far longer than any step takes; reached only when something is wrong.
@@ -24,15 +24,15 @@ const WARM_UPS_MAX: usize = 50;
 
 /// Everything the steps use.
 pub(super) struct Stage {
-    daemon: PassingDaemon,
+    daemon: TemporaryDaemon,
     pub(super) client: Client,
-    heard: Mutex<Heard>,
+    heard: Mutex<EventLog>,
     /// Why agents run unconfined, if they do.
     unconfined: Option<String>,
 }
 
 /// The events so far, and the subscriber for more.
-struct Heard {
+struct EventLog {
     subscriber: Subscriber,
     events: Vec<SequencedEvent>,
 }
@@ -41,7 +41,7 @@ impl Stage {
     pub(super) async fn open() -> Result<Self, Failure> {
         let missing = confinement::probe(&Sandbox::default()).await?.first_missing();
         let unconfined = missing.map(|missing| missing.to_string());
-        let daemon = PassingDaemon::start("demo", |config| {
+        let daemon = TemporaryDaemon::start("demo", |config| {
             if unconfined.is_some() {
                 config.sandbox.backend = SandboxBackend::None;
             }
@@ -53,7 +53,7 @@ impl Stage {
             Client::connect(ClientConfig::new(listening.hoot.clone(), credentials.clone())).await?;
         let topics = Event::TOPICS.map(str::to_owned).to_vec();
         let subscriber = Subscriber::connect(&listening.iopub, &credentials, topics).await?;
-        let heard = Mutex::new(Heard { subscriber, events: Vec::new() });
+        let heard = Mutex::new(EventLog { subscriber, events: Vec::new() });
         let stage = Self { daemon, client, heard, unconfined };
         stage.warm_up().await?;
         Ok(stage)
@@ -74,7 +74,7 @@ impl Stage {
         }
     }
 
-    pub(super) const fn listening(&self) -> &Listening {
+    pub(super) const fn listening(&self) -> &DaemonAddresses {
         self.daemon.listening()
     }
 
@@ -120,7 +120,7 @@ impl Stage {
     }
 }
 
-impl Heard {
+impl EventLog {
     async fn next(&mut self) -> Result<(), Failure> {
         match self.subscriber.next().await? {
             Notice::Event(event) => self.events.push(event),

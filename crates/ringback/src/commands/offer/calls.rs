@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::child::{Ended, Program, Progress};
+use super::child::{Program, Progress, RunEnd};
 use crate::screen::{Screen, span};
 
 /// Calls that may wait for a slot; the next one is refused.
@@ -48,7 +48,7 @@ struct Runner {
 }
 
 /// The outcome of sending an answer.
-enum Sent {
+enum SendOutcome {
     Success,
     Error,
     /// The call had ended.
@@ -58,7 +58,7 @@ enum Sent {
 /// An event in JSON.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Told<'a> {
+enum AnswerEvent<'a> {
     Answered { request_id: &'a str, status: &'static str, took_ms: u64 },
 }
 
@@ -150,9 +150,9 @@ impl Runner {
         let ended = self.run(call, stop).await;
         drop(turn);
         let result = match ended {
-            Ended::Cancelled => return,
-            Ended::Done(output) => LineResult::Success { title: self.title.clone(), output },
-            Ended::Failed(error) => LineResult::Error { error },
+            RunEnd::Cancelled => return,
+            RunEnd::Done(output) => LineResult::Success { title: self.title.clone(), output },
+            RunEnd::Failed(error) => LineResult::Error { error },
         };
         let sent = tokio::select! {
             biased;
@@ -163,7 +163,7 @@ impl Runner {
     }
 
     /// Runs the command and reports its progress.
-    async fn run(&self, call: &LineCall, stop: &CancellationToken) -> Ended {
+    async fn run(&self, call: &LineCall, stop: &CancellationToken) -> RunEnd {
         let (progress, told) = watch::channel(None);
         let input = call.input.get().as_bytes();
         let running = self.program.run(input, progress, stop, self.screen);
@@ -191,14 +191,18 @@ impl Runner {
     }
 
     /// Sends an answer, with retries for as long as the caller may still wait for it.
-    async fn answer(&self, request_id: &str, mut result: LineResult) -> Result<Sent, LineError> {
+    async fn answer(
+        &self,
+        request_id: &str,
+        mut result: LineResult,
+    ) -> Result<SendOutcome, LineError> {
         let until = Instant::now() + self.grace + ANSWER_SLACK;
         loop {
             let is_error = matches!(result, LineResult::Error { .. });
             match self.party.answer(request_id, &result).await {
-                Ok(true) if is_error => return Ok(Sent::Error),
-                Ok(true) => return Ok(Sent::Success),
-                Ok(false) => return Ok(Sent::Late),
+                Ok(true) if is_error => return Ok(SendOutcome::Error),
+                Ok(true) => return Ok(SendOutcome::Success),
+                Ok(false) => return Ok(SendOutcome::Late),
                 Err(error) if error.status() == Some(TOO_LARGE) && !is_error => {
                     let error = format!("the output is larger than the daemon accepts ({error})");
                     result = LineResult::Error { error };
@@ -209,25 +213,29 @@ impl Runner {
         }
     }
 
-    fn tell(&self, request_id: &str, sent: Result<Sent, LineError>, started: Instant) {
+    fn tell(&self, request_id: &str, sent: Result<SendOutcome, LineError>, started: Instant) {
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let status = match &sent {
-            Ok(Sent::Success) => "success",
-            Ok(Sent::Error) => "error",
-            Ok(Sent::Late) => "late",
+            Ok(SendOutcome::Success) => "success",
+            Ok(SendOutcome::Error) => "error",
+            Ok(SendOutcome::Late) => "late",
             Err(_) => "unsent",
         };
         if self.screen.is_json() {
-            let told = Told::Answered { request_id, status, took_ms };
+            let told = AnswerEvent::Answered { request_id, status, took_ms };
             // A closed output is reported by the offer's next event.
             drop(self.screen.item(&told, |_| String::new()));
             return;
         }
         let took = span(took_ms);
         match sent {
-            Ok(Sent::Success) => self.screen.remark(format_args!("{request_id} done in {took}")),
-            Ok(Sent::Error) => self.screen.remark(format_args!("{request_id} failed after {took}")),
-            Ok(Sent::Late) => {
+            Ok(SendOutcome::Success) => {
+                self.screen.remark(format_args!("{request_id} done in {took}"))
+            }
+            Ok(SendOutcome::Error) => {
+                self.screen.remark(format_args!("{request_id} failed after {took}"))
+            }
+            Ok(SendOutcome::Late) => {
                 self.screen.remark(format_args!(
                     "{request_id} took {took}; the caller is no longer waiting"
                 ));

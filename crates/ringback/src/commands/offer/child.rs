@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::connect::TOKEN_VARIABLE;
+use crate::connection::TOKEN_VARIABLE;
 use crate::screen::Screen;
 
 /// Half of what the daemon accepts in one body, because text may grow when encoded as JSON.
@@ -41,7 +41,7 @@ pub(in crate::commands) struct Progress {
 
 /// How a run ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::commands) enum Ended {
+pub(in crate::commands) enum RunEnd {
     /// It succeeded with this output.
     Done(String),
     /// It failed for this reason.
@@ -72,11 +72,11 @@ impl Program {
         progress: watch::Sender<Option<Progress>>,
         stop: &CancellationToken,
         screen: Screen,
-    ) -> Ended {
+    ) -> RunEnd {
         let mut run = match self.start() {
             Ok(run) => run,
             Err(error) => {
-                return Ended::Failed(format!("cannot run `{}`: {error}", self.shown()));
+                return RunEnd::Failed(format!("cannot run `{}`: {error}", self.shown()));
             }
         };
         let errors = Errors { progress, screen, line: Vec::new(), tail: VecDeque::new() };
@@ -88,20 +88,20 @@ impl Program {
         match ended {
             Some(Ok((output, _, status))) if status.success() => {
                 text(output).unwrap_or_else(|| {
-                    Ended::Failed(format!("the output of `{}` is not UTF-8 text", self.shown()))
+                    RunEnd::Failed(format!("the output of `{}` is not UTF-8 text", self.shown()))
                 })
             }
             Some(Ok((_, tail, status))) => {
                 let text = format!("`{}` ended with {status}\n{tail}", self.shown());
-                Ended::Failed(text.trim_end().to_owned())
+                RunEnd::Failed(text.trim_end().to_owned())
             }
             Some(Err(error)) => {
                 run.end().await;
-                Ended::Failed(format!("`{}` was ended: {error}", self.shown()))
+                RunEnd::Failed(format!("`{}` was ended: {error}", self.shown()))
             }
             None => {
                 run.end().await;
-                Ended::Cancelled
+                RunEnd::Cancelled
             }
         }
     }
@@ -248,12 +248,12 @@ async fn read_output(from: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the output without its last newline, if it is text.
-fn text(output: Vec<u8>) -> Option<Ended> {
+fn text(output: Vec<u8>) -> Option<RunEnd> {
     let mut text = String::from_utf8(output).ok()?;
     if text.ends_with('\n') {
         text.pop();
     }
-    Some(Ended::Done(text))
+    Some(RunEnd::Done(text))
 }
 
 #[cfg(test)]
@@ -261,12 +261,12 @@ mod tests {
     use tokio::sync::watch;
     use tokio_util::sync::CancellationToken;
 
-    use super::{Ended, Program, Progress};
+    use super::{Program, Progress, RunEnd};
     use crate::screen::Screen;
 
     const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(5);
 
-    async fn run(script: &str, input: &str) -> (Ended, Option<Progress>) {
+    async fn run(script: &str, input: &str) -> (RunEnd, Option<Progress>) {
         let program = Program { name: "sh".into(), arguments: vec!["-c".into(), script.into()] };
         let (progress, told) = watch::channel(None);
         let (stop, screen) = (CancellationToken::new(), Screen::new(true));
@@ -277,24 +277,24 @@ mod tests {
 
     #[tokio::test]
     async fn output_is_the_result_and_a_bad_exit_tells_the_end_of_standard_error() {
-        assert_eq!(run("cat", r#"{"a": "ä"}"#).await.0, Ended::Done(r#"{"a": "ä"}"#.to_owned()));
-        assert_eq!(run("true", "{}").await.0, Ended::Done(String::new()));
+        assert_eq!(run("cat", r#"{"a": "ä"}"#).await.0, RunEnd::Done(r#"{"a": "ä"}"#.to_owned()));
+        assert_eq!(run("true", "{}").await.0, RunEnd::Done(String::new()));
         let failed = "echo first >&2; echo 'progress: 40 half' >&2; echo last >&2; exit 3";
         let (ended, told) = run(failed, "{}").await;
         let text = "`sh` ended with exit status: 3\nfirst\nlast".to_owned();
-        assert_eq!(ended, Ended::Failed(text));
+        assert_eq!(ended, RunEnd::Failed(text));
         assert_eq!(told, Some(Progress { percent: 40.0, message: "half".to_owned() }));
         let (ended, _) = run(r"printf '\377'", "{}").await;
-        assert!(matches!(&ended, Ended::Failed(text) if text.contains("UTF-8")), "{ended:?}");
+        assert!(matches!(&ended, RunEnd::Failed(text) if text.contains("UTF-8")), "{ended:?}");
     }
 
     /// Rule: every size has a limit.
     #[tokio::test]
     async fn too_much_output_ends_the_command() {
         let (ended, _) = run("yes; sleep 600", "{}").await;
-        assert!(matches!(&ended, Ended::Failed(text) if text.contains("8 MiB")), "{ended:?}");
+        assert!(matches!(&ended, RunEnd::Failed(text) if text.contains("8 MiB")), "{ended:?}");
         let (ended, _) = run("head -c 100000 /dev/zero >&2; exit 1", "{}").await;
-        assert!(matches!(&ended, Ended::Failed(text) if text.len() < 5000), "{ended:?}");
+        assert!(matches!(&ended, RunEnd::Failed(text) if text.len() < 5000), "{ended:?}");
     }
 
     /// Rule: a cancelled call leaves no process behind.
@@ -314,7 +314,7 @@ mod tests {
             stop.cancel();
         };
         let (ended, ()) = tokio::join!(running, stopping);
-        assert_eq!(ended, Ended::Cancelled);
+        assert_eq!(ended, RunEnd::Cancelled);
         let pid = std::fs::read_to_string(&path).unwrap().trim().to_owned();
         // Killed; the process that inherited it may take a moment to reap it.
         let is_gone = || match std::fs::read_to_string(format!("/proc/{pid}/stat")) {

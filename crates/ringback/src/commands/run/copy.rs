@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 use ringback_blobs::Tree;
-use ringback_blobs::tree::{Entry, Packed, TreeError, pack};
+use ringback_blobs::tree::{ArchiveSummary, Entry, TreeError, pack};
 use ringback_broker::START_LIMITS;
 use ringback_proto::chain;
 
@@ -20,7 +20,7 @@ const GIT: &str = ".git";
 pub(super) struct DirCopy {
     dir: PathBuf,
     archive: File,
-    packed: Packed,
+    packed: ArchiveSummary,
     left_out: Vec<PathBuf>,
 }
 
@@ -75,7 +75,7 @@ impl DirCopy {
     }
 
     /// Returns the size of the copy.
-    pub(super) const fn packed(&self) -> &Packed {
+    pub(super) const fn packed(&self) -> &ArchiveSummary {
         &self.packed
     }
 

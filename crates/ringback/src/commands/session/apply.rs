@@ -20,7 +20,7 @@ use super::changes;
 use super::links::Links;
 use super::origin::Origins;
 use crate::config::Environment;
-use crate::connect::Target;
+use crate::connection::Target;
 use crate::failure::Failure;
 use crate::screen::{Screen, counted};
 
@@ -55,7 +55,7 @@ pub struct ApplyArgs {
 /// The action for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Deed {
+enum FileAction {
     Write,
     Remove,
     /// The file is already as the agent left it.
@@ -64,9 +64,9 @@ enum Deed {
 
 /// A file and the action for it.
 #[derive(Debug, Serialize)]
-struct Applied<'a> {
+struct AppliedChange<'a> {
     path: &'a str,
-    deed: Deed,
+    deed: FileAction,
     /// Whether it was only shown.
     dry_run: bool,
 }
@@ -109,22 +109,22 @@ async fn apply(
     let mut plan = plan(tree, &changes, args.force)?;
     check_links(client, &session, tree, &changes).await?;
     // Removals first: a directory may have become a file, or a file a directory.
-    plan.sort_by_key(|(_, deed)| *deed != Deed::Remove);
+    plan.sort_by_key(|(_, deed)| *deed != FileAction::Remove);
     for (change, deed) in &plan {
         if !args.dry_run {
             carry_out(client, &session, tree, change, *deed).await?;
         }
-        let applied = Applied { path: &change.path, deed: *deed, dry_run: args.dry_run };
+        let applied = AppliedChange { path: &change.path, deed: *deed, dry_run: args.dry_run };
         screen.item(&applied, |applied| {
             let word = match applied.deed {
-                Deed::Write => change.change.as_str(),
-                Deed::Remove => "removed",
-                Deed::Nothing => "already applied",
+                FileAction::Write => change.change.as_str(),
+                FileAction::Remove => "removed",
+                FileAction::Nothing => "already applied",
             };
             format!("{word}  {}", screen.printable(applied.path))
         })?;
     }
-    let n_done = plan.iter().filter(|(_, deed)| *deed != Deed::Nothing).count();
+    let n_done = plan.iter().filter(|(_, deed)| *deed != FileAction::Nothing).count();
     let (files, would) = (counted(n_done, "file"), if args.dry_run { "would be " } else { "" });
     screen.remark(format_args!("{files} {would}changed in {}", dir.display()));
     if n_left_out > 0 {
@@ -138,7 +138,7 @@ fn plan<'a>(
     tree: &Tree,
     changes: &'a [WorkspaceChange],
     force: bool,
-) -> Result<Vec<(&'a WorkspaceChange, Deed)>, Failure> {
+) -> Result<Vec<(&'a WorkspaceChange, FileAction)>, Failure> {
     let mut plan = Vec::new();
     let (mut refused, mut conflicts) = (Vec::new(), Vec::new());
     for change in changes {
@@ -156,11 +156,11 @@ fn plan<'a>(
             Err(error) => return Err(wrong(&error)),
         };
         let deed = match &change.after {
-            after if *after == here => Deed::Nothing,
-            Some(_) => Deed::Write,
-            None => Deed::Remove,
+            after if *after == here => FileAction::Nothing,
+            Some(_) => FileAction::Write,
+            None => FileAction::Remove,
         };
-        if deed != Deed::Nothing && change.before != here {
+        if deed != FileAction::Nothing && change.before != here {
             conflicts.push(format!("`{}`", change.path));
         }
         plan.push((change, deed));
@@ -277,13 +277,13 @@ async fn carry_out(
     session: &SessionResponse,
     tree: &Tree,
     change: &WorkspaceChange,
-    deed: Deed,
+    deed: FileAction,
 ) -> Result<(), Failure> {
     let path = Path::new(&change.path);
     let after = match (deed, &change.after) {
-        (Deed::Write, Some(after)) => after,
-        (Deed::Remove, _) => return tree.remove(path).map_err(|error| wrong(&error)),
-        (Deed::Write | Deed::Nothing, _) => return Ok(()),
+        (FileAction::Write, Some(after)) => after,
+        (FileAction::Remove, _) => return tree.remove(path).map_err(|error| wrong(&error)),
+        (FileAction::Write | FileAction::Nothing, _) => return Ok(()),
     };
     let got = get(client, session, change).await?;
     let changed = || changing(change);

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::offer::child::{Ended, Program, Progress};
+use crate::commands::offer::child::{Program, Progress, RunEnd};
 use crate::commands::offer::schema;
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -161,7 +161,7 @@ impl LocalTool {
 
 /// An event in JSON.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct CallEvent<'a> {
     event: &'static str,
     request_id: &'a str,
     tool: &'a str,
@@ -228,9 +228,9 @@ impl Call {
     async fn carry_out(self, stop: CancellationToken) -> String {
         self.tell("tool_called", None, None);
         let (result, error) = match self.run(&stop).await {
-            Ended::Done(output) => (Some(Raw(payload(&output))), None),
-            Ended::Failed(error) => (None, Some(error)),
-            Ended::Cancelled => (None, Some("the command was cancelled where it ran".to_owned())),
+            RunEnd::Done(output) => (Some(Raw(payload(&output))), None),
+            RunEnd::Failed(error) => (None, Some(error)),
+            RunEnd::Cancelled => (None, Some("the command was cancelled where it ran".to_owned())),
         };
         let why = error.clone();
         let answer = CallerToolResponseRequest {
@@ -248,13 +248,13 @@ impl Call {
         self.request.request_id
     }
 
-    async fn run(&self, stop: &CancellationToken) -> Ended {
+    async fn run(&self, stop: &CancellationToken) -> RunEnd {
         let Some(program) = &self.program else {
-            return Ended::Failed(format!("unknown tool `{}`", self.request.tool));
+            return RunEnd::Failed(format!("unknown tool `{}`", self.request.tool));
         };
         let input = match self.request.arguments.0.clone().translate(Format::Json) {
             Ok(input) => input.bytes,
-            Err(error) => return Ended::Failed(format!("cannot read the input: {error}")),
+            Err(error) => return RunEnd::Failed(format!("cannot read the input: {error}")),
         };
         let (progress, told) = watch::channel(None);
         let running = program.run(&input, progress, stop, self.screen);
@@ -285,7 +285,7 @@ impl Call {
 
     fn tell(&self, event: &'static str, succeeded: Option<bool>, error: Option<&str>) {
         let CallerToolRequestInfo { request_id, tool, .. } = &self.request;
-        let told = Told { event, request_id, tool, succeeded, error };
+        let told = CallEvent { event, request_id, tool, succeeded, error };
         let shown = self.screen.item(&told, |told| match told.succeeded {
             None => format!("  calling {tool}"),
             Some(true) => format!("  {tool} answered"),

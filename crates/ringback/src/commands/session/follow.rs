@@ -15,7 +15,7 @@ const WAIT_MS: u64 = 20_000;
 
 /// The last known state of a session.
 #[derive(Debug)]
-pub(in crate::commands) struct Followed {
+pub(in crate::commands) struct SessionStatus {
     pub(in crate::commands) state: SessionState,
     /// The first error after the last message.
     pub(in crate::commands) error: Option<String>,
@@ -29,7 +29,7 @@ pub(in crate::commands) async fn follow(
     session: SessionId,
     mut until_idle: bool,
     keyboard: &mut Keyboard,
-) -> Result<Followed, Failure> {
+) -> Result<SessionStatus, Failure> {
     let (mut since, mut error, mut rests) = (-1, None, false);
     loop {
         let request = SessionEventsRequest {
@@ -65,7 +65,7 @@ pub(in crate::commands) async fn follow(
         let state = page.status;
         // Only when no events are left: the state is newer than the events read so far.
         if rests && page.events.is_empty() && !is_at_work(state, until_idle) {
-            return Ok(Followed { state, error });
+            return Ok(SessionStatus { state, error });
         }
         rests = !is_at_work(state, until_idle);
     }

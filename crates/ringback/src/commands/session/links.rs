@@ -22,7 +22,7 @@ pub(super) struct Links<'a> {
 
 /// Where a link leads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Way {
+struct LinkTarget {
     leads_out: bool,
     /// Whether a changed link is on it.
     is_changed: bool,
@@ -66,11 +66,11 @@ impl<'a> Links<'a> {
     }
 
     /// Follows a link name by name, as the kernel will.
-    fn way(&self, link: &Path, target: &Path) -> Way {
+    fn way(&self, link: &Path, target: &Path) -> LinkTarget {
         let mut at: Vec<OsString> =
             link.parent().into_iter().flatten().map(ToOwned::to_owned).collect();
-        let mut way = Way::default();
-        let out = |way: Way| Way { leads_out: true, ..way };
+        let mut way = LinkTarget::default();
+        let out = |way: LinkTarget| LinkTarget { leads_out: true, ..way };
         // In reverse order: the next part is popped from the end.
         let mut rest = parts(target);
         let mut n_hops = 0;
@@ -97,7 +97,7 @@ impl<'a> Links<'a> {
     }
 
     /// Returns the target of a path that will be a link.
-    fn link_at(&self, path: &Path, way: &mut Way) -> Option<PathBuf> {
+    fn link_at(&self, path: &Path, way: &mut LinkTarget) -> Option<PathBuf> {
         if let Some(changed) = self.changes.get(path) {
             way.is_changed |= changed.is_some();
             return changed.clone();

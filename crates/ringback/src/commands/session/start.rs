@@ -15,11 +15,11 @@ use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::{ProjectCreate, ProjectList, SessionEnd, SessionMessage};
 
 use super::caller::{self, CallerArgs};
-use super::follow::{self, Followed};
+use super::follow::{self, SessionStatus};
 use super::keyboard::Keyboard;
 use crate::commands::network::NetworkArgs;
 use crate::commands::spending::SpendArgs;
-use crate::connect::{Interrupts, Target};
+use crate::connection::{Interrupts, Target};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -82,7 +82,7 @@ pub(in crate::commands) async fn watch(
     session: SessionId,
     caller: &CallerArgs,
     until_idle: bool,
-) -> Result<Followed, Failure> {
+) -> Result<SessionStatus, Failure> {
     let mut keyboard = Keyboard::answering(screen);
     tokio::select! {
         shown = follow::follow(client, screen, session, until_idle, &mut keyboard) => shown,

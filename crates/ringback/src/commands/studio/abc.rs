@@ -9,7 +9,7 @@ use ringback_studio::picture::piano_roll;
 use serde::Serialize;
 
 use super::play::{PlayArgs, play};
-use super::sound::{Drawn, write_picture};
+use super::sound::{PictureFile, write_picture};
 use super::tune::{TuneArgs, read, shown, unreadable, validate};
 use crate::config::Environment;
 use crate::failure::Failure;
@@ -69,7 +69,7 @@ pub struct SvgArgs {
 
 /// The result of a check.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CheckReport {
     valid: bool,
     tunes: usize,
     errors: Vec<Problem>,
@@ -86,13 +86,13 @@ struct Problem {
 
 /// A MIDI file that was written.
 #[derive(Debug, Serialize)]
-struct Made {
+struct MidiFile {
     file: PathBuf,
     notes: usize,
     seconds: f64,
 }
 
-impl Made {
+impl MidiFile {
     fn shown(&self) -> String {
         format!("{}: {}, {:.1} s", self.file.display(), count(self.notes, "note"), self.seconds)
     }
@@ -114,7 +114,7 @@ pub(crate) fn run(
 fn check(file: &Path, screen: Screen) -> Result<(), Failure> {
     let text = read(file)?;
     let parsed = validate(file, &text)?;
-    let checked = Checked {
+    let checked = CheckReport {
         valid: parsed.is_valid(),
         tunes: parsed.book.tunes.len(),
         errors: parsed.errors().map(problem).collect(),
@@ -145,7 +145,7 @@ fn midi(args: &MidiArgs, screen: Screen) -> Result<(), Failure> {
     let parsed = args.tune.parsed(screen)?;
     let output = args.tune.output(args.output.as_deref(), "mid")?;
     let performance = args.tune.perform(&parsed, args.tune.tune)?;
-    screen.answer(&Midi::of(&performance).write(output)?, Made::shown)
+    screen.answer(&Midi::of(&performance).write(output)?, MidiFile::shown)
 }
 
 /// Performs each tune while the file is checked; writes files only if all of it is valid.
@@ -171,7 +171,7 @@ fn midi_of_all(args: &MidiArgs, screen: Screen) -> Result<(), Failure> {
     let numbered = |tune| numbered(&output, tune);
     let made = (1..).zip(files).map(|(tune, midi)| midi.write(numbered(tune)));
     let made = made.collect::<Result<Vec<_>, _>>()?;
-    screen.answer(&made, |made| made.iter().map(Made::shown).collect::<Vec<_>>().join("\n"))
+    screen.answer(&made, |made| made.iter().map(MidiFile::shown).collect::<Vec<_>>().join("\n"))
 }
 
 /// A MIDI file that is not written yet.
@@ -187,10 +187,10 @@ impl Midi {
         Self { bytes, notes: performance.notes().count(), seconds: performance.seconds() }
     }
 
-    fn write(self, file: PathBuf) -> Result<Made, Failure> {
+    fn write(self, file: PathBuf) -> Result<MidiFile, Failure> {
         let Self { bytes, notes, seconds } = self;
         match fs::write(&file, bytes) {
-            Ok(()) => Ok(Made { file, notes, seconds }),
+            Ok(()) => Ok(MidiFile { file, notes, seconds }),
             Err(source) => Err(Failure::File { action: "write", path: file, source }),
         }
     }
@@ -199,7 +199,7 @@ impl Midi {
 fn svg(args: &SvgArgs, screen: Screen) -> Result<(), Failure> {
     let (score, title) = args.tune.score(screen)?;
     let output = args.tune.output(args.output.as_deref(), "svg")?;
-    screen.answer(&write_picture(&output, &piano_roll(&score, &title))?, Drawn::shown)
+    screen.answer(&write_picture(&output, &piano_roll(&score, &title))?, PictureFile::shown)
 }
 
 /// Adds the number of a tune to a file name: `tunes.mid` becomes `tunes-3.mid`.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::sound::{load_font, not_recorded, record};
 use super::tune::TuneArgs;
 use crate::config::Environment;
-use crate::connect::TOKEN_VARIABLE;
+use crate::connection::TOKEN_VARIABLE;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -42,7 +42,7 @@ pub struct PlayArgs {
 }
 
 #[derive(Debug, Serialize)]
-struct Played {
+struct PlayReport {
     title: String,
     seconds: f64,
     player: &'static str,
@@ -70,7 +70,7 @@ pub(super) fn play(
         );
         return Err(Failure::Wrong(message));
     }
-    let played = Played { title, seconds: rendered.seconds, player };
+    let played = PlayReport { title, seconds: rendered.seconds, player };
     screen.answer(&played, |played| format!("played by {}", played.player))
 }
 

@@ -96,7 +96,7 @@ struct RenderedFile<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct FoundBeats {
+struct BeatReport {
     beats: Vec<f64>,
     downbeats: Vec<f64>,
     estimated_bpm: f64,
@@ -107,12 +107,12 @@ struct FoundBeats {
 
 /// A picture that was written.
 #[derive(Debug, Serialize)]
-pub(super) struct Drawn<'a> {
+pub(super) struct PictureFile<'a> {
     file: &'a Path,
     bytes: usize,
 }
 
-impl Drawn<'_> {
+impl PictureFile<'_> {
     pub(super) fn shown(&self) -> String {
         self.file.display().to_string()
     }
@@ -214,7 +214,7 @@ pub(super) fn load_font(named: Option<&Path>, environment: &Environment) -> Resu
 
 pub(super) fn beats(file: &Path, screen: Screen) -> Result<(), Failure> {
     let (_, found) = listen(file)?;
-    let found = FoundBeats {
+    let found = BeatReport {
         beats: found.beats,
         downbeats: found.downbeats,
         estimated_bpm: found.bpm,
@@ -251,17 +251,17 @@ pub(super) fn picture(args: &PictureArgs, screen: Screen) -> Result<(), Failure>
         waveform(&sound, &beats, &title)
     };
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("svg"));
-    screen.answer(&write_picture(&output, &svg)?, Drawn::shown)
+    screen.answer(&write_picture(&output, &svg)?, PictureFile::shown)
 }
 
 /// Writes a picture.
-pub(super) fn write_picture<'a>(output: &'a Path, svg: &str) -> Result<Drawn<'a>, Failure> {
+pub(super) fn write_picture<'a>(output: &'a Path, svg: &str) -> Result<PictureFile<'a>, Failure> {
     fs::write(output, svg).map_err(|source| Failure::File {
         action: "write",
         path: output.to_owned(),
         source,
     })?;
-    Ok(Drawn { file: output, bytes: svg.len() })
+    Ok(PictureFile { file: output, bytes: svg.len() })
 }
 
 fn listen(path: &Path) -> Result<(Sound, Beats), Failure> {

@@ -30,7 +30,7 @@ pub struct CandidateArgs {
 
 /// The address and token for a candidate.
 #[derive(Debug)]
-pub(super) struct Meeting<'a> {
+pub(super) struct CandidateAccess<'a> {
     /// The environment variable for the address.
     pub(super) variable: &'static str,
     pub(super) url: &'a str,
@@ -40,7 +40,7 @@ pub(super) struct Meeting<'a> {
 
 /// The address for a candidate that is started by hand.
 #[derive(Debug, Serialize)]
-struct Waiting<'a> {
+struct ManualStart<'a> {
     url: &'a str,
     token_file: &'a str,
 }
@@ -63,11 +63,11 @@ impl CandidateArgs {
     pub(super) fn meet(
         &self,
         screen: Screen,
-        meeting: &Meeting<'_>,
+        meeting: &CandidateAccess<'_>,
     ) -> Result<Option<Child>, Failure> {
-        let Meeting { variable, url, token, token_file } = *meeting;
+        let CandidateAccess { variable, url, token, token_file } = *meeting;
         let Some((program, arguments)) = self.command.split_first() else {
-            screen.item(&Waiting { url, token_file }, |Waiting { url, token_file }| {
+            screen.item(&ManualStart { url, token_file }, |ManualStart { url, token_file }| {
                 format!(
                     "Start your program with\n  {variable}={url} RINGBACK_TOKEN=$(cat {token_file})\n"
                 )

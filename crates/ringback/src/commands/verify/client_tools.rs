@@ -10,9 +10,9 @@ use std::time::Duration;
 use clap::Args;
 
 use self::stage::Stage;
-use super::candidate::{CandidateArgs, Meeting, ended};
+use super::candidate::{CandidateAccess, CandidateArgs, ended};
 use super::check::Report;
-use crate::connect::interruptible;
+use crate::connection::interruptible;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -42,7 +42,8 @@ pub(super) async fn run(args: &ClientToolsArgs) -> Result<(), Failure> {
 async fn verify(stage: &Stage, screen: Screen, args: &CandidateArgs) -> Result<(), Failure> {
     let url = format!("http://{}", stage.proxy.address());
     let (token, token_file) = (&stage.token, stage.token_file());
-    let meeting = Meeting { variable: "RINGBACK_URL", url: &url, token, token_file: &token_file };
+    let meeting =
+        CandidateAccess { variable: "RINGBACK_URL", url: &url, token, token_file: &token_file };
     let mut candidate = args.meet(screen, &meeting)?;
     let tools = tokio::select! {
         tools = stage.candidate(Duration::from_secs(args.wait)) => tools?,

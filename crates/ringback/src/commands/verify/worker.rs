@@ -1,8 +1,8 @@
 //! `ringback verify worker`: this process acts as the daemon, frame by frame.
 
 mod checks;
-mod played;
-mod said;
+mod message;
+mod mock_daemon;
 mod zmtp;
 
 use std::time::Duration;
@@ -11,10 +11,10 @@ use clap::Args;
 use ringback_proto::ids::RequestId;
 use ringback_proto::secret::Secret;
 
-use self::played::Played;
-use super::candidate::{CandidateArgs, Meeting, ended};
+use self::mock_daemon::MockDaemon;
+use super::candidate::{CandidateAccess, CandidateArgs, ended};
 use super::check::Report;
-use crate::connect::interruptible;
+use crate::connection::interruptible;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -43,31 +43,35 @@ pub(super) async fn run(args: &WorkerArgs) -> Result<(), Failure> {
     let token = new_token();
     let file = token_file(&token)?;
     let action = "listen for the candidate";
-    let played = Played::start(listen, token.clone())
+    let daemon = MockDaemon::start(listen, token.clone())
         .await
         .map_err(|source| Failure::System { action, source })?;
-    let url = format!("tcp://{}", played.address());
+    let url = format!("tcp://{}", daemon.address());
     let token_file = file.path().display().to_string();
-    let meeting =
-        Meeting { variable: "RINGBACK_DAEMON", url: &url, token: &token, token_file: &token_file };
-    Box::pin(interruptible(verify(&played, screen, args, &meeting))).await
+    let meeting = CandidateAccess {
+        variable: "RINGBACK_DAEMON",
+        url: &url,
+        token: &token,
+        token_file: &token_file,
+    };
+    Box::pin(interruptible(verify(&daemon, screen, args, &meeting))).await
 }
 
 async fn verify(
-    played: &Played,
+    daemon: &MockDaemon,
     screen: Screen,
     args: &WorkerArgs,
-    meeting: &Meeting<'_>,
+    meeting: &CandidateAccess<'_>,
 ) -> Result<(), Failure> {
     let mut candidate = args.candidate.meet(screen, meeting)?;
     tokio::select! {
-        offered = played.offered(Duration::from_secs(args.candidate.wait), 0) => {
+        offered = daemon.offered(Duration::from_secs(args.candidate.wait), 0) => {
             offered.map_err(Failure::Wrong)?;
         }
         text = ended(candidate.as_mut()) => return Err(Failure::Wrong(text)),
     }
     let mut report = Report::new(screen);
-    checks::run(played, Duration::from_secs(args.silence), &mut report).await?;
+    checks::run(daemon, Duration::from_secs(args.silence), &mut report).await?;
     report.conclude()
 }
 

@@ -1,6 +1,6 @@
 //! Old names of keys, and bare numbers.
 
-use super::super::renamed::RENAMED;
+use super::super::old_names::RENAMED;
 use super::super::{Config, Key, Name, Origin, env};
 use super::{ServeFlags, complaint, from_env, from_file, load};
 

@@ -17,7 +17,7 @@ struct Macro {
 }
 
 /// The characters of a line, and the column of each before macros were expanded.
-pub(super) type Expanded = (Vec<char>, Vec<u32>);
+pub(super) type ExpandedLine = (Vec<char>, Vec<u32>);
 
 /// The defined macros.
 #[derive(Debug, Clone, Default)]
@@ -44,7 +44,11 @@ impl Macros {
 
     /// Expands macros, with the original column of each character; `None` if there are no macros.
     /// The expansion is not expanded again, so this ends.
-    pub(super) fn expand(&self, line: u32, chars: &[char]) -> Result<Option<Expanded>, LimitError> {
+    pub(super) fn expand(
+        &self,
+        line: u32,
+        chars: &[char],
+    ) -> Result<Option<ExpandedLine>, LimitError> {
         if self.0.is_empty() {
             return Ok(None);
         }

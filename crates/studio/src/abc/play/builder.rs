@@ -11,7 +11,7 @@ use super::super::model::{
     Bar, BarStyle, Element, Field, Fraction, Item, KeyField, Meter, Note, Place, Properties, Tune,
     VoiceField,
 };
-use super::super::resolve::Reach;
+use super::super::resolver::Reach;
 use super::super::text::unescape;
 use super::PlayError;
 use super::score::{Control, Score, StepKind, Voice};

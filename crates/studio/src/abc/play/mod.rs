@@ -7,7 +7,7 @@ mod builder;
 mod order;
 mod ornament;
 mod parts;
-mod realize;
+mod realization;
 pub(super) mod score;
 mod voice;
 
@@ -67,7 +67,7 @@ pub enum PlayError {
 
 /// A sounding note. Times are in whole notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Played {
+pub struct PlayedNote {
     /// Its start.
     pub onset: Fraction,
     /// Its length.
@@ -88,7 +88,7 @@ pub struct Line {
     /// Its instruments and when they change.
     pub programs: Vec<(Fraction, u8)>,
     /// Its notes, by onset.
-    pub notes: Vec<Played>,
+    pub notes: Vec<PlayedNote>,
     /// Its lyrics, and their times.
     pub lyrics: Vec<(Fraction, String)>,
 }
@@ -112,7 +112,7 @@ pub struct Performance {
 
 impl Performance {
     /// Returns all notes of all voices.
-    pub fn notes(&self) -> impl Iterator<Item = &Played> {
+    pub fn notes(&self) -> impl Iterator<Item = &PlayedNote> {
         self.lines.iter().flat_map(|line| &line.notes)
     }
 
@@ -144,7 +144,7 @@ pub(super) fn perform_tune(
     diagnostics: &mut Diagnostics,
 ) -> Result<Performance, PlayError> {
     let score = Score::build(file_header, tune, diagnostics)?;
-    let performance = realize::realize(&score, options)?;
+    let performance = realization::realize(&score, options)?;
     if performance.seconds() > f64::from(SECONDS_MAX) {
         return Err(PlayError::TooLong);
     }

@@ -72,12 +72,12 @@ pub(crate) struct Sound {
     /// The velocity in addition to the usual one.
     pub(crate) force: i32,
     /// Rare properties.
-    pub(crate) more: Option<Box<More>>,
+    pub(crate) more: Option<Box<SoundExtras>>,
 }
 
 /// Rare properties of a sound.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct More {
+pub(crate) struct SoundExtras {
     /// Keys and lengths of the grace notes before it.
     pub(crate) graces: Vec<(i32, Fraction)>,
     pub(crate) ornament: Option<Ornament>,

@@ -6,9 +6,11 @@ use super::super::lyrics::{Slot, Syllable, align};
 use super::super::midi_command::MidiCommand;
 use super::super::model::{Fraction, Meter, Note, Properties, Tuplet};
 use super::super::pitch::Pitch;
-use super::super::resolve::{Reach, Resolver};
+use super::super::resolver::{Reach, Resolver};
 use super::PlayError;
-use super::score::{Control, More, Ornament, OrnamentKind, Sound, SoundingNote, Step, StepKind};
+use super::score::{
+    Control, Ornament, OrnamentKind, Sound, SoundExtras, SoundingNote, Step, StepKind,
+};
 
 /// The most lines of lyrics under one line of music; more are ignored.
 const VERSES_MAX: usize = 64;
@@ -184,7 +186,7 @@ impl VoiceState {
             duration: self.notes[notes_from].duration,
             staccato: std::mem::take(&mut self.staccato),
             force: self.force + if std::mem::take(&mut self.accent) { ACCENT } else { 0 },
-            more: has_more.then(|| Box::new(More { graces, ornament, verses: Vec::new() })),
+            more: has_more.then(|| Box::new(SoundExtras { graces, ornament, verses: Vec::new() })),
         };
         if !self.line_is_open {
             self.slots.clear();

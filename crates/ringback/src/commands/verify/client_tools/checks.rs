@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_client::line::{Executed, LineError};
+use ringback_client::line::{ClientAnswer, LineError};
 use ringback_proto::chain;
 
 use super::stage::{Stage, Tools};
@@ -55,7 +55,8 @@ async fn skips_noise(stage: &Stage, tools: &Tools) -> Verdict {
 async fn byte_for_byte(stage: &Stage, tools: &Tools) -> Verdict {
     for (number, input) in INPUTS.iter().enumerate() {
         let request_id = format!("verify-echo-{number}");
-        let Executed { output, .. } = called(stage.call(&tools.echo, &request_id, input).await)?;
+        let ClientAnswer { output, .. } =
+            called(stage.call(&tools.echo, &request_id, input).await)?;
         if output != *input {
             return Err(format!(
                 "`echo` got {input} and answered {output}; take `input` from the event as text, without \
@@ -68,7 +69,8 @@ async fn byte_for_byte(stage: &Stage, tools: &Tools) -> Verdict {
 
 async fn takes_large(stage: &Stage, tools: &Tools) -> Verdict {
     let input = format!(r#"{{"text":"{}"}}"#, "ä".repeat(LARGE_CHARS / 2));
-    let Executed { output, .. } = called(stage.call(&tools.echo, "verify-large", &input).await)?;
+    let ClientAnswer { output, .. } =
+        called(stage.call(&tools.echo, "verify-large", &input).await)?;
     if output == input {
         return Ok(());
     }
@@ -101,7 +103,7 @@ async fn fails(stage: &Stage, tools: &Tools) -> Verdict {
             "`fail` must answer `{{\"status\": \"error\", \"error\": …}}` with a text, not: {}",
             chain(&error)
         )),
-        Ok(Executed { output, .. }) => {
+        Ok(ClientAnswer { output, .. }) => {
             Err(format!("`fail` must answer with status `error`, but succeeded with {output}"))
         }
     }
@@ -170,10 +172,10 @@ async fn serves_on(stage: &Stage, tools: &Tools) -> Verdict {
     // A client without grace is dropped by the cut, and has to register again.
     stage.candidate(RETURN_LIMIT).await.map_err(|failure| failure.to_string())?;
     let input = r#"{"still":"here"}"#;
-    let Executed { output, .. } = called(stage.call(&tools.echo, "verify-last", input).await)?;
+    let ClientAnswer { output, .. } = called(stage.call(&tools.echo, "verify-last", input).await)?;
     if output == input { Ok(()) } else { Err(format!("`echo` answered {output} to {input}")) }
 }
 
-fn called(called: Result<Executed, LineError>) -> Result<Executed, String> {
+fn called(called: Result<ClientAnswer, LineError>) -> Result<ClientAnswer, String> {
     called.map_err(|error| chain(&error))
 }

@@ -28,7 +28,7 @@ const NOISE: &str = ": a comment\n\nid: 7\nretry: 1000\nevent: from-the-future\n
 #[derive(Debug)]
 pub(super) struct Proxy {
     address: SocketAddr,
-    heard: Arc<Heard>,
+    heard: Arc<TrafficLog>,
     /// Counts the cuts.
     cuts: watch::Sender<u64>,
     _accepting: JoinSet<()>,
@@ -36,7 +36,7 @@ pub(super) struct Proxy {
 
 /// The traffic, by connection.
 #[derive(Debug, Default)]
-struct Heard {
+struct TrafficLog {
     connections: Mutex<Vec<Connection>>,
 }
 
@@ -48,7 +48,7 @@ struct Connection {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     ToDaemon,
     ToCandidate,
 }
@@ -59,7 +59,7 @@ impl Proxy {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
         let (cuts, cut) = watch::channel(0);
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(TrafficLog::default());
         let mut accepting = JoinSet::new();
         accepting.spawn(accept(listener, daemon, Arc::clone(&heard), cut));
         Ok(Self { address, heard, cuts, _accepting: accepting })
@@ -87,7 +87,7 @@ impl Proxy {
     }
 }
 
-impl Heard {
+impl TrafficLog {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,11 +98,11 @@ impl Heard {
         connections.len() - 1
     }
 
-    fn record(&self, number: usize, way: Way, bytes: &[u8]) {
+    fn record(&self, number: usize, way: Direction, bytes: &[u8]) {
         if let Some(connection) = self.lock().get_mut(number) {
             let record = match way {
-                Way::ToDaemon => &mut connection.to_daemon,
-                Way::ToCandidate => &mut connection.to_candidate,
+                Direction::ToDaemon => &mut connection.to_daemon,
+                Direction::ToCandidate => &mut connection.to_candidate,
             };
             if record.len() + bytes.len() <= RECORD_BYTES_MAX {
                 record.extend_from_slice(bytes);
@@ -123,7 +123,7 @@ impl Heard {
 async fn accept(
     listener: TcpListener,
     daemon: SocketAddr,
-    heard: Arc<Heard>,
+    heard: Arc<TrafficLog>,
     cut: watch::Receiver<u64>,
 ) {
     let mut passing = JoinSet::new();
@@ -142,7 +142,7 @@ async fn accept(
 async fn pass(
     candidate: TcpStream,
     daemon: SocketAddr,
-    heard: Arc<Heard>,
+    heard: Arc<TrafficLog>,
     mut cut: watch::Receiver<u64>,
 ) {
     cut.mark_unchanged();
@@ -150,8 +150,8 @@ async fn pass(
     let number = heard.add();
     let (from_candidate, to_candidate) = candidate.into_split();
     let (from_daemon, to_daemon) = daemon.into_split();
-    let up = copy(from_candidate, to_daemon, &heard, number, Way::ToDaemon);
-    let down = copy(from_daemon, to_candidate, &heard, number, Way::ToCandidate);
+    let up = copy(from_candidate, to_daemon, &heard, number, Direction::ToDaemon);
+    let down = copy(from_daemon, to_candidate, &heard, number, Direction::ToCandidate);
     let both = async {
         let (up, down) = tokio::join!(up, down);
         up.and(down)
@@ -169,13 +169,13 @@ async fn pass(
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    heard: &Heard,
+    heard: &TrafficLog,
     number: usize,
-    way: Way,
+    way: Direction,
 ) -> std::io::Result<()> {
     let mut buffer = vec![0; 16 << 10];
     let mut head = Vec::new();
-    let mut has_noise = way == Way::ToDaemon;
+    let mut has_noise = way == Direction::ToDaemon;
     loop {
         let n_read = from.read(&mut buffer).await?;
         if n_read == 0 {

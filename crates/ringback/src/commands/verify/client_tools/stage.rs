@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ringback_client::line::{Executed, LineCaller, LineError};
+use ringback_client::line::{ClientAnswer, LineCaller, LineError};
 use ringback_proto::secret::Secret;
 use serde_json::value::RawValue;
 
 use super::proxy::Proxy;
-use crate::commands::passing::PassingDaemon;
+use crate::commands::temporary_daemon::TemporaryDaemon;
 use crate::config::PlainMillis;
 use crate::failure::Failure;
 
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything the checks use.
 pub(super) struct Stage {
-    daemon: PassingDaemon,
+    daemon: TemporaryDaemon,
     pub(super) proxy: Proxy,
     pub(super) token: Secret,
     caller: LineCaller,
@@ -38,7 +38,7 @@ pub(super) struct Tools {
 impl Stage {
     /// Starts a daemon, and listens for the candidate at `listen`.
     pub(super) async fn open(listen: SocketAddr) -> Result<Self, Failure> {
-        let daemon = PassingDaemon::start("verify", |config| {
+        let daemon = TemporaryDaemon::start("verify", |config| {
             config.client_tools.keepaliveInterval = PING;
         });
         let daemon = daemon.await?;
@@ -85,7 +85,7 @@ impl Stage {
         tool: &str,
         request_id: &str,
         input: &str,
-    ) -> Result<Executed, LineError> {
+    ) -> Result<ClientAnswer, LineError> {
         let input = RawValue::from_string(input.to_owned()).map_err(|error| {
             LineError::Unreadable { action: "call a client tool", reason: error.to_string() }
         })?;

@@ -17,7 +17,7 @@ const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// A message or command from a peer.
 #[derive(Debug)]
-pub(super) enum Received {
+pub(super) enum PeerMessage {
     Message(Vec<Bytes>),
     /// To be answered with the same context.
     Ping(Bytes),
@@ -25,7 +25,7 @@ pub(super) enum Received {
 
 /// Why a peer is rejected.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unwelcome {
+pub(super) enum HandshakeError {
     #[error("the connection ended during the handshake")]
     Ended(#[from] io::Error),
     #[error("the candidate uses the mechanism `{0}`; use PLAIN")]
@@ -40,7 +40,7 @@ pub(super) enum Unwelcome {
 pub(super) async fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     token: &Secret,
-) -> Result<(), Unwelcome> {
+) -> Result<(), HandshakeError> {
     let mut greeting = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1];
     greeting.extend(b"PLAIN");
     greeting.resize(GREETING_BYTES, 0);
@@ -52,12 +52,12 @@ pub(super) async fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
     let mechanism = String::from_utf8_lossy(&theirs[MECHANISM]);
     let mechanism = mechanism.trim_end_matches('\0');
     if mechanism != "PLAIN" {
-        return Err(Unwelcome::Mechanism(mechanism.to_owned()));
+        return Err(HandshakeError::Mechanism(mechanism.to_owned()));
     }
     let hello = expect(stream, "HELLO").await?;
     if password(&hello) != Some(token.expose().as_bytes()) {
         stream.write_all(&command("ERROR", b"\x0dInvalid token")).await?;
-        return Err(Unwelcome::Token);
+        return Err(HandshakeError::Token);
     }
     stream.write_all(&command("WELCOME", &[])).await?;
     expect(stream, "INITIATE").await?;
@@ -66,7 +66,7 @@ pub(super) async fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Receives the next message or ping.
-pub(super) async fn receive<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Received> {
+pub(super) async fn receive<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<PeerMessage> {
     let (mut parts, mut n_bytes) = (Vec::new(), 0);
     loop {
         let (flags, body) = part(stream, MESSAGE_BYTES_MAX - n_bytes).await?;
@@ -74,7 +74,9 @@ pub(super) async fn receive<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<
             match named(&body) {
                 // The context to echo follows the time to live, which does not matter here.
                 (b"PING", rest) => {
-                    return Ok(Received::Ping(body.slice_ref(rest.get(2..).unwrap_or_default())));
+                    return Ok(PeerMessage::Ping(
+                        body.slice_ref(rest.get(2..).unwrap_or_default()),
+                    ));
                 }
                 _ => continue,
             }
@@ -82,7 +84,7 @@ pub(super) async fn receive<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<
         n_bytes += body.len();
         parts.push(body);
         if flags & FLAG_MORE == 0 {
-            return Ok(Received::Message(parts));
+            return Ok(PeerMessage::Message(parts));
         }
     }
 }
@@ -110,13 +112,13 @@ pub(super) fn command(name: &str, body: &[u8]) -> Vec<u8> {
 async fn expect<S: AsyncRead + Unpin>(
     stream: &mut S,
     expected: &'static str,
-) -> Result<Bytes, Unwelcome> {
+) -> Result<Bytes, HandshakeError> {
     let (_, body) = part(stream, MESSAGE_BYTES_MAX).await?;
     let (name, rest) = named(&body);
     if name == expected.as_bytes() {
         return Ok(body.slice_ref(rest));
     }
-    Err(Unwelcome::Command(String::from_utf8_lossy(name).into_owned(), expected))
+    Err(HandshakeError::Command(String::from_utf8_lossy(name).into_owned(), expected))
 }
 
 async fn part<S: AsyncRead + Unpin>(stream: &mut S, bytes_max: usize) -> io::Result<(u8, Bytes)> {
@@ -190,8 +192,8 @@ mod tests {
         bytes.extend(message(&parts));
         let mut bytes = &bytes[..];
         let ping = receive(&mut bytes).await.unwrap();
-        assert!(matches!(ping, Received::Ping(context) if context == "context"));
+        assert!(matches!(ping, PeerMessage::Ping(context) if context == "context"));
         let read = receive(&mut bytes).await.unwrap();
-        assert!(matches!(read, Received::Message(read) if read == parts));
+        assert!(matches!(read, PeerMessage::Message(read) if read == parts));
     }
 }
