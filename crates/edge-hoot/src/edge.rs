@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::iopub::{IoPub, Views};
 use crate::lobby::Lobby;
 use crate::router::RouterLoop;
-use crate::transport::{Door, Publisher, Router, TransportError};
+use crate::transport::{Door, Publisher, Router, SocketLimits, TransportError};
 
 /// Why the edge did not start.
 #[derive(Debug, thiserror::Error)]
@@ -184,13 +184,17 @@ impl Sockets {
         calls: &str,
         events: &str,
     ) -> Result<(String, String), BindError> {
-        let (bytes_max, idle) = (config.message_bytes_max, config.peer_idle);
-        let (router, calls) = Router::bind(calls, door.clone(), bytes_max, idle)
+        let limits = |peers_max| SocketLimits {
+            message_bytes_max: config.message_bytes_max,
+            idle: config.peer_idle,
+            peers_max,
+        };
+        let (router, calls) = Router::bind(calls, door.clone(), limits(shares.calls))
             .await
             .map_err(|source| failed(calls, source))?;
         let views = Views::default();
         let admission = views.admission(broker.clone(), matches!(door, Door::Local));
-        let (publisher, events) = Publisher::bind(events, door, bytes_max, idle, admission)
+        let (publisher, events) = Publisher::bind(events, door, limits(shares.events), admission)
             .await
             .map_err(|source| failed(events, source))?;
         let lobby = Lobby::new(router.monitor(), shares.calls);

@@ -25,7 +25,8 @@ const SEND_QUEUE: u32 = 256;
 /// Received messages waiting to be read.
 const RECV_QUEUE: u32 = 1000;
 /// Connections that have not authenticated: somewhat more than the lobby keeps, because the lobby
-/// must learn of one before it can send another away.
+/// must learn of one before it can send another away. Beyond that, they wait to be accepted, and
+/// take no open file.
 const HANDSHAKES_MAX: usize = 4 * WAITING_MAX;
 /// Connection events that the lobby has yet to receive.
 const MONITOR_QUEUE: usize = 4096;
@@ -129,6 +130,16 @@ pub(crate) enum SendError {
 /// A message that a ROUTER received, with its connection, which cannot be forged.
 pub(crate) type ReceivedMessage = (ConnectionId, Result<(Prefix, Frame), FrameError>);
 
+/// The limits of one socket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SocketLimits {
+    pub(crate) message_bytes_max: usize,
+    /// How long a peer may be silent.
+    pub(crate) idle: Duration,
+    /// The connections that it may have.
+    pub(crate) peers_max: usize,
+}
+
 /// The socket for calls.
 #[derive(Debug)]
 pub(crate) struct Router {
@@ -141,10 +152,9 @@ impl Router {
     pub(crate) async fn bind(
         endpoint: &str,
         door: Door,
-        message_bytes_max: usize,
-        idle: Duration,
+        limits: SocketLimits,
     ) -> Result<(Self, String), TransportError> {
-        let mut options = options(&door, message_bytes_max, idle).router_mandatory(true);
+        let mut options = options(&door, limits).router_mandatory(true);
         options = options.send_hwm(SEND_QUEUE).recv_hwm(RECV_QUEUE);
         let socket = Socket::try_new(SocketType::Router, options)?;
         let bound = socket.bind(endpoint).await?;
@@ -256,11 +266,10 @@ impl Publisher {
     pub(crate) async fn bind(
         endpoint: &str,
         door: &Door,
-        message_bytes_max: usize,
-        idle: Duration,
+        limits: SocketLimits,
         admission: Admission,
     ) -> Result<(Self, String), TransportError> {
-        let options = options(door, message_bytes_max, idle).send_hwm(RECV_QUEUE);
+        let options = options(door, limits).send_hwm(RECV_QUEUE);
         let options = options.subscription_admission(move |request| {
             let user_id = request.peer.authentication.user_id.as_deref();
             admission(principal_id(user_id), request.prefix)
@@ -360,13 +369,14 @@ async fn turn_away(socket: &Socket, connection: ConnectionId) {
     }
 }
 
-fn options(door: &Door, message_bytes_max: usize, idle: Duration) -> Options {
+fn options(door: &Door, limits: SocketLimits) -> Options {
+    let SocketLimits { message_bytes_max, idle, peers_max } = limits;
     let mut options = Options::default()
         .max_message_size(message_bytes_max + PARTS_BYTES)
         .heartbeat_interval(idle / 3)
         .heartbeat_timeout(idle)
         .handshake_timeout(HANDSHAKE_TIMEOUT)
-        .max_pending_handshakes(HANDSHAKES_MAX)
+        .max_pending_handshakes(peers_max.clamp(1, HANDSHAKES_MAX))
         .monitor_capacity(MONITOR_QUEUE)
         .linger(LINGER);
     match door {
