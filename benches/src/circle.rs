@@ -53,8 +53,8 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let p50 = rounds(&|measured| measured.us);
     let cpu = rounds(&|measured| measured.cpu_us);
     Ok(vec![
-        Figure::ratio("caller tool, whole circle: p50", "µs", &p50, Line::AtMost(1.6)),
-        Figure::ratio("caller tool, whole circle: CPU", "CPU µs", &cpu, Line::AtMost(1.6)),
+        Figure::ratio("caller tool, whole circle: p50", "µs", &p50, Line::AtMost(1.3)),
+        Figure::ratio("caller tool, whole circle: CPU", "CPU µs", &cpu, Line::AtMost(1.3)),
     ])
 }
 

@@ -64,6 +64,17 @@ impl Figure {
 
     /// Returns a value with a target of its own.
     pub(crate) fn value(name: &'static str, unit: &'static str, ours: f64, line: Line) -> Self {
+        Self::values(name, unit, &[ours], line)
+    }
+
+    /// Returns the median of the rounds' values.
+    pub(crate) fn values(
+        name: &'static str,
+        unit: &'static str,
+        rounds: &[f64],
+        line: Line,
+    ) -> Self {
+        let ours = median(rounds.iter().copied());
         Self {
             name,
             unit,
@@ -72,19 +83,14 @@ impl Figure {
             measured: ours,
             line,
             cpu_us: CpuUs::default(),
-            rounds: vec![ours],
+            rounds: rounds.to_vec(),
         }
     }
 
     /// Adds the server's CPU per call.
     pub(crate) fn with_cpu(mut self, rounds: &[Round]) -> Self {
         self.cpu_us.bare = Some(median(rounds.iter().map(|round| round.bare)));
-        self.with_own_cpu(rounds.iter().map(|round| round.ours))
-    }
-
-    /// Does the same if the bare side is not a server.
-    pub(crate) fn with_own_cpu(mut self, rounds: impl Iterator<Item = f64>) -> Self {
-        self.cpu_us.ours = Some(median(rounds));
+        self.cpu_us.ours = Some(median(rounds.iter().map(|round| round.ours)));
         self
     }
 

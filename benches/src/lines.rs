@@ -58,9 +58,9 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
          value: &dyn Fn(&Measurement) -> f64,
          line| { Figure::ratio(name, unit, &rounds(measured, value), line) };
     Ok(vec![
-        figure("client tool, 1 in flight", "calls/s", &one, &rate, Line::AtLeast(0.6)),
+        figure("client tool, 1 in flight", "calls/s", &one, &rate, Line::AtLeast(0.65)),
         figure("client tool, 1 in flight: CPU", "CPU µs", &one, &cpu, Line::AtMost(1.5)),
-        figure("client tool, 64 in flight", "calls/s", &many, &rate, Line::AtLeast(0.6)),
+        figure("client tool, 64 in flight", "calls/s", &many, &rate, Line::AtLeast(0.65)),
         figure("client tool, 64 in flight: CPU", "CPU µs", &many, &cpu, Line::AtMost(1.5)),
     ])
 }

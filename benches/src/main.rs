@@ -15,6 +15,7 @@
 mod bare;
 mod bare_circle;
 mod bare_mcp;
+mod bare_store;
 mod circle;
 mod content;
 mod figure;
@@ -43,9 +44,9 @@ const HELP: &str = "\
 Usage: cargo xtask bench [NAME] [--json] [--quick]
 
   ping     calls over HOOT01 against a bare echo
-  jobs     durable jobs against one sync per job
+  jobs     durable jobs against the store alone
   content  content store ingest against `cp` and `sync`
-  memory   the idle daemon, and with 2,000 peers against a bare ROUTER
+  memory   the size of the program, the idle daemon, and 2,000 peers against a bare ROUTER
   stored   the CPU of a call with 100,000 stored records against 10
   mcp      `tools/call` over HTTP against a bare handler
   sessions memory of 1,000 MCP sessions

@@ -56,7 +56,7 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
             "tools/call, 1 in flight: CPU",
             "CPU µs",
             &rounds(&one, cpu),
-            Line::AtMost(1.6),
+            Line::AtMost(1.25),
         ),
         Figure::ratio(
             "tools/call, 64 in flight",
@@ -68,7 +68,7 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
             "tools/call, 64 in flight: CPU",
             "CPU µs",
             &rounds(&many, cpu),
-            Line::AtMost(1.6),
+            Line::AtMost(1.3),
         ),
     ])
 }

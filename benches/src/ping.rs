@@ -33,9 +33,9 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let many_rate = rounds(&many, |measured| 1e6 / measured.us);
     let cpu = |measured: &Measurement| measured.cpu_us;
     Ok(vec![
-        Figure::ratio("ping, 1 in flight", "µs", &one_us, Line::AtMost(1.25))
+        Figure::ratio("ping, 1 in flight", "µs", &one_us, Line::AtMost(1.15))
             .with_cpu(&rounds(&one, cpu)),
-        Figure::ratio("ping, 64 in flight", "calls/s", &many_rate, Line::AtLeast(0.55))
+        Figure::ratio("ping, 64 in flight", "calls/s", &many_rate, Line::AtLeast(0.75))
             .with_cpu(&rounds(&many, cpu)),
     ])
 }

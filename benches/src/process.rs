@@ -121,6 +121,11 @@ impl Server {
         status_mib_of(self.child.id(), "VmRSS:")
     }
 
+    /// Returns the memory that is not a file's, in MiB.
+    pub(crate) fn own_mib(&self) -> anyhow::Result<f64> {
+        status_mib_of(self.child.id(), "RssAnon:")
+    }
+
     /// Returns the peak of resident memory since [`Self::forget_peak`].
     pub(crate) fn peak_mib(&self) -> anyhow::Result<f64> {
         status_mib_of(self.child.id(), "VmHWM:")

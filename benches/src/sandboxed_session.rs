@@ -56,7 +56,12 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
         rounds.push(Round { bare: median_us(bares), ours: median_us(ours) });
     }
     let name = "sandboxed session: message to tools listed";
-    Ok(vec![Figure::ratio(name, "µs", &rounds, Line::AtMost(2.0))])
+    let beyond: Vec<_> = rounds.iter().map(|round| round.ours - round.bare).collect();
+    let beyond_name = "sandboxed session, beyond bare bwrap";
+    Ok(vec![
+        Figure::ratio(name, "µs", &rounds, Line::AtMost(2.0)),
+        Figure::values(beyond_name, "µs", &beyond, Line::AtMost(4000.0)),
+    ])
 }
 
 async fn pause(caller: &mut Connection) -> anyhow::Result<()> {
