@@ -228,8 +228,13 @@ impl World {
     /// Stops, checks that nothing was left behind, and starts again on the same directory, with the
     /// same configuration. A world with the relay edge cannot: that edge has stopped for good.
     pub async fn restart(self, grace: Duration) -> Self {
+        self.restart_with(grace, |_| ()).await
+    }
+
+    /// Does the same with another configuration.
+    pub async fn restart_with(self, grace: Duration, change: impl FnOnce(&mut Config)) -> Self {
         let token = self.token.clone();
-        let setup = self.halt(grace).await;
+        let setup = self.halt(grace).await.config(change);
         Self::start_of(setup, token).await
     }
 

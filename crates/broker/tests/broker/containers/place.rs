@@ -49,9 +49,14 @@ impl Place {
         Self { fixture, who: Credential::local(), backend }
     }
 
-    /// The same place after a restart of the daemon.
+    /// The same place after a restart of the daemon, without what a test configured.
     pub(crate) async fn restarted(self) -> Self {
-        Self { fixture: self.fixture.restart(Duration::from_secs(5)).await, ..self }
+        let Self { fixture, who, backend } = self;
+        let plain = |config: &mut Config| {
+            with_containers(config, backend);
+            config.containers.images.clear();
+        };
+        Self { fixture: fixture.restart_with(Duration::from_secs(5), plain).await, who, backend }
     }
 
     pub(crate) fn is_docker(&self) -> bool {
