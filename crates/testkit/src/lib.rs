@@ -9,9 +9,9 @@
 //!
 //! With the feature `world`:
 //!
-//! * [`World`]: a broker in a temporary directory. [`Setup`] changes its configuration and adds the
+//! * `World`: a broker in a temporary directory. `Setup` changes its configuration and adds the
 //!   edges that a test asks for: `hoot`, `http`, `mcp` and `relay` are features too.
-//! * [`plain`], [`reply`] and [`result`] call the broker itself; [`Caller`] runs tools for a
+//! * `plain`, `reply` and `result` call the broker itself; `Caller` runs tools for a
 //!   session.
 //!
 //! With the feature `hoot`:
