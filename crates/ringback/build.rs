@@ -1,7 +1,7 @@
 //! Makes the linker keep one copy of functions that compile to the same code.
 //!
-//! Every crate and codegen unit has its own copies of the generic functions it uses; a fifth of the
-//! program were such copies. Nothing here compares the addresses of functions.
+//! Every crate and codegen unit has its own copies of the generic functions it uses. Nothing here
+//! compares the addresses of functions.
 
 use std::env::var;
 
