@@ -57,6 +57,7 @@ pub use lines::{
     CallContext, CallerCall, CallerStream, CallerTools, Callers, ChunkSink, LineCall, LineOffer,
     LineRequest, LineSettings, LineStream, Lines, OfferedTool, ToolFace, ToolOffer,
 };
+pub use payload::request_from_json;
 pub use replies::Replies;
 pub use review::{Audit, AuditPage};
 pub use ringback_core::Now;

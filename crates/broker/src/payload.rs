@@ -22,6 +22,18 @@ pub(crate) fn translate(payload: Any, wanted: Format) -> Result<Any> {
     payload.translate(wanted).map_err(|error| Error::invalid(error.to_string()))
 }
 
+/// Reads the request of a native tool from a JSON object; `None` if there is no such tool. All edges
+/// use it, so that the program has one decoder of all requests in JSON.
+///
+/// # Errors
+/// When the text is not JSON, or its fields do not match.
+#[must_use]
+pub fn request_from_json(name: &str, text: &[u8]) -> Option<serde_json::Result<ToolRequest>> {
+    let mut decoder = serde_json::Deserializer::from_slice(text);
+    let request = ToolRequest::deserialize_named(name, &mut decoder)?;
+    Some(request.and_then(|request| decoder.end().map(|()| request)))
+}
+
 /// Writes a request as JSON, for payloads with values that MsgPack cannot represent.
 ///
 /// # Panics

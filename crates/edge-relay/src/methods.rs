@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ringback_broker::{
     Answer, Broker, Call, CallContext, CallControl, CallEvent, CallFollower, Credential, Edge,
-    LineRequest,
+    LineRequest, request_from_json,
 };
 use ringback_mcp_wire::RawValue;
 use ringback_proto::any::{Any, Format};
@@ -196,8 +196,7 @@ fn oubliette_call_tool(
     }
     if let Some(row) = find(&tool) {
         let text = arguments.map_or("{}", RawValue::get);
-        let mut decoder = serde_json::Deserializer::from_str(text);
-        let call = match ToolRequest::deserialize_named(row.name, &mut decoder) {
+        let call = match request_from_json(row.name, text.as_bytes()) {
             Some(Ok(call)) => call,
             Some(Err(error)) => return Ok(RequestState::Done(misfit(&tool, &error))),
             None => return Err(Error::not_found("tool", &tool).into()),

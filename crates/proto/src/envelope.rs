@@ -426,8 +426,7 @@ fn decode_map(
         .and_then(msgpack::as_text)
         .ok_or_else(|| Error::invalid_field("tool", "the request does not name a tool"))?;
     admit(name)?;
-    let mut decoder = rmp_serde::Deserializer::from_read_ref(request);
-    match ToolRequest::deserialize_named(name, &mut decoder) {
+    match native(name, request) {
         Some(request) => request.map(ToolCall::Native).map_err(|error| misfit(name, &error)),
         None => named(body, name, fields.get("arguments")),
     }
@@ -444,12 +443,16 @@ fn decode_positional(
         .and_then(msgpack::as_text)
         .ok_or_else(|| Error::invalid_field("tool", "the request does not name a tool"))?;
     admit(name)?;
-    let fields = as_array(items);
-    let mut decoder = rmp_serde::Deserializer::from_read_ref(&fields);
-    match ToolRequest::deserialize_named(name, &mut decoder) {
+    match native(name, &as_array(items)) {
         Some(request) => request.map(ToolCall::Native).map_err(|error| misfit(name, &error)),
         None => named(body, name, items.next()),
     }
+}
+
+/// Reads the request of a native tool; `None` if there is no such tool. Not generic, so that the
+/// program has one decoder of all requests in MsgPack.
+fn native(name: &str, fields: &[u8]) -> Option<Result<ToolRequest, rmp_serde::decode::Error>> {
+    ToolRequest::deserialize_named(name, &mut rmp_serde::Deserializer::from_read_ref(fields))
 }
 
 fn named(body: &Bytes, name: &str, arguments: Option<&[u8]>) -> Result<ToolCall, Error> {

@@ -12,12 +12,12 @@ use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
-use ringback_broker::{Answer, Call, CallControl, Edge, Replies};
+use ringback_broker::{Answer, Call, CallControl, Edge, Replies, request_from_json};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
 use ringback_proto::ids::{JobId, StreamId};
 use ringback_proto::value::Value;
-use ringback_proto::{Error, ResponseEnvelope, StreamChunk, ToolRequest, ToolResponse, ToolTiming};
+use ringback_proto::{Error, ResponseEnvelope, StreamChunk, ToolResponse, ToolTiming};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -130,13 +130,8 @@ fn request(name: String, body: Bytes) -> Result<ToolCall, HttpError> {
         return Err(Error::invalid("the arguments must be a JSON object").into());
     }
     let misfit = |error: serde_json::Error| invalid(&format!("the input of `{name}`"), &error);
-    let mut decoder = serde_json::Deserializer::from_slice(&body);
-    match ToolRequest::deserialize_named(&name, &mut decoder) {
-        Some(request) => {
-            let request = request.map_err(misfit)?;
-            decoder.end().map_err(misfit)?;
-            Ok(ToolCall::Native(request))
-        }
+    match request_from_json(&name, &body) {
+        Some(request) => Ok(ToolCall::Native(request.map_err(misfit)?)),
         None => {
             serde_json::from_slice::<&RawValue>(&body).map_err(misfit)?;
             let arguments = Any { format: Format::Json, bytes: body };

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use ringback_broker::request_from_json;
 use ringback_mcp_wire::{Limits, Object, RawValue};
 use ringback_proto::tool::{ToolRow, find};
 use ringback_proto::{Error, ToolRequest};
@@ -56,8 +57,7 @@ pub(super) fn request(
     } else {
         &text
     };
-    let mut decoder = serde_json::Deserializer::from_str(text);
-    ToolRequest::deserialize_named(row.name, &mut decoder)
+    request_from_json(row.name, text.as_bytes())
         .ok_or_else(|| Error::not_found("tool", row.name))?
         .map_err(|error| misfit(row, &error))
 }
