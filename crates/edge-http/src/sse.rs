@@ -30,7 +30,11 @@ pub(crate) fn response(
     response
 }
 
-/// The same for encoded frames, each in several pieces: passed-on data goes out uncopied.
+/// A frame up to this size goes out in one piece: copying it costs less than the chunks of several.
+const ONE_PIECE_BYTES_MAX: usize = 4 << 10;
+
+/// The same for encoded frames, each in several pieces: large data that is passed on goes out
+/// uncopied.
 pub(crate) fn frames(
     state: &State,
     credential: Credential,
@@ -38,13 +42,22 @@ pub(crate) fn frames(
 ) -> Response {
     let pieces = frames
         .take_until(over(state, credential))
-        .flat_map(|pieces| stream::iter(pieces.into_iter().map(Ok::<_, Infallible>)));
+        .flat_map(|pieces| stream::iter(joined(pieces).into_iter().map(Ok::<_, Infallible>)));
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
         (X_ACCEL_BUFFERING, "no"),
     ];
     (headers, Body::from_stream(pieces)).into_response()
+}
+
+/// Makes one piece of a small frame.
+fn joined(pieces: Vec<Bytes>) -> Vec<Bytes> {
+    let n_bytes = pieces.iter().map(Bytes::len).sum::<usize>();
+    if pieces.len() > 1 && n_bytes <= ONE_PIECE_BYTES_MAX {
+        return vec![pieces.concat().into()];
+    }
+    pieces
 }
 
 /// Resolves when a stream must end, whatever is still to come.
