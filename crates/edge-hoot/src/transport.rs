@@ -28,8 +28,9 @@ const RECV_QUEUE: u32 = 1000;
 /// must learn of one before it can send another away. Beyond that, they wait to be accepted, and
 /// take no open file.
 const HANDSHAKES_MAX: usize = 4 * WAITING_MAX;
-/// Connection events that the lobby has yet to receive.
-const MONITOR_QUEUE: usize = 4096;
+/// Connection events that the lobby has yet to receive. The library reserves a third of a KiB for
+/// each, on four sockets; a lobby that missed some looks at all connections.
+const MONITOR_QUEUE: usize = 256;
 /// Enough for a handshake over a slow link, short for a silent stranger.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long queued messages have to leave at the end.
