@@ -52,7 +52,8 @@ impl LineStream {
                 biased;
                 () = self.lines.kernel.stopping.cancelled() => return None,
                 () = self.credential.ended() => return None,
-                () = self.bell.notified() => {}
+                // Not immediately: calls that are made at the same time go out in one write.
+                () = self.bell.notified() => tokio::task::yield_now().await,
             }
         }
     }
