@@ -8,6 +8,8 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::principal::Level;
+
 /// The kind of an error, as far as it affects what a client does. Append only: `code` is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -190,6 +192,10 @@ pub struct ErrorContext {
     /// The scope or permission that the token lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
+    /// The scope that would be enough, for an edge that names it in its own protocol. Not on the
+    /// wire.
+    #[serde(skip)]
+    pub scope: Option<Level>,
     /// Why it was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -258,6 +264,13 @@ impl Error {
         error
     }
 
+    /// Makes an error for a valid token whose scope is not enough.
+    #[must_use]
+    pub fn lacks_scope(action: &str, needed: Level, own: Level) -> Self {
+        Self::forbidden(action, format!("a token with scope `{needed}`; yours has `{own}`"))
+            .with_scope(needed)
+    }
+
     /// Makes an error for a missed deadline.
     #[must_use]
     pub fn timeout(operation: &str, timeout_ms: u64) -> Self {
@@ -305,6 +318,13 @@ impl Error {
     #[must_use]
     pub const fn with_certainty(mut self, certainty: Certainty) -> Self {
         self.certainty = certainty;
+        self
+    }
+
+    /// Sets the scope that would be enough.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Level) -> Self {
+        self.context.scope = Some(scope);
         self
     }
 
@@ -449,6 +469,17 @@ mod tests {
             assert_eq!(back.certainty(), Certainty::MayHaveRun);
             assert_eq!(back.message(), "text");
         }
+    }
+
+    /// Rule: the scope is for edges in this process; peers read it in `missing`.
+    #[test]
+    fn the_scope_of_an_error_is_not_on_the_wire() {
+        let error = Error::lacks_scope("`x`", Level::Write, Level::Read);
+        assert_eq!(error.message(), "`x` needs a token with scope `write`; yours has `read`");
+        let wire = ToolError::from(&error);
+        assert_eq!(wire.context.scope, Some(Level::Write), "it survives in this process");
+        let read = ToolError::decode(&wire.encode()).unwrap();
+        assert_eq!((read.context.scope, read.context.missing), (None, wire.context.missing));
     }
 
     #[test]
