@@ -84,6 +84,29 @@ impl ErrorKind {
         }
     }
 
+    /// Returns what is wrong with the token, if the error is about that. An edge has its own
+    /// answers for these; the rest are errors of the call.
+    #[must_use]
+    pub const fn token_problem(self) -> Option<TokenProblem> {
+        match self {
+            Self::Unauthenticated => Some(TokenProblem::Invalid),
+            Self::Forbidden => Some(TokenProblem::TooWeak),
+            Self::Invalid
+            | Self::NotFound
+            | Self::Conflict
+            | Self::TooLarge
+            | Self::RateLimited
+            | Self::Busy
+            | Self::Gone
+            | Self::ToolFailed
+            | Self::Timeout
+            | Self::Cancelled
+            | Self::Internal
+            | Self::UnsupportedContentType
+            | Self::Damaged => None,
+        }
+    }
+
     /// Returns the HOOT01 category and code.
     #[must_use]
     pub const fn category_and_code(self) -> (Category, &'static str) {
@@ -133,6 +156,15 @@ impl ErrorKind {
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.category_and_code().1 == code)
     }
+}
+
+/// What is wrong with a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenProblem {
+    /// There is no token, or it is not valid.
+    Invalid,
+    /// It may not do this.
+    TooWeak,
 }
 
 /// The HOOT01 grouping of errors.
@@ -345,6 +377,15 @@ impl Error {
     #[must_use]
     pub const fn certainty(&self) -> Certainty {
         self.certainty
+    }
+
+    /// Returns whether the tool of this name does not exist, or the caller may not see it.
+    #[must_use]
+    pub fn is_unknown_tool(&self, tool: &str) -> bool {
+        let ErrorContext { resource_type, resource_id, .. } = self.context();
+        self.kind == ErrorKind::NotFound
+            && resource_type.as_deref() == Some("tool")
+            && resource_id.as_deref() == Some(tool)
     }
 
     /// Returns the message for the caller.
