@@ -19,9 +19,6 @@ use crate::state::State;
 /// The path of the document about this resource (RFC 9728, section 3.1).
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// The scopes of tokens.
-const SCOPES: [Level; 3] = [Level::Read, Level::Write, Level::Admin];
-
 /// Returns the caller of a request, or the challenge.
 pub(crate) fn authenticate(
     state: &State,
@@ -104,7 +101,7 @@ pub(crate) async fn metadata(With(state): With<Arc<State>>, headers: HeaderMap) 
         resource: format!("{}/mcp", origin(&state, &headers)),
         authorization_servers: &state.config.authorization_servers,
         bearer_methods_supported: ["header"],
-        scopes_supported: SCOPES,
+        scopes_supported: Level::ALL,
         resource_name: "Ringback",
     };
     axum::Json(metadata).into_response()
