@@ -20,7 +20,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-core", &["ringback-proto"]),
     ("ringback-store", &["ringback-proto", "ringback-sync"]),
     ("ringback-blobs", &["ringback-proto", "ringback-sync"]),
-    ("ringback-client", &["ringback-proto", "ringback-sse"]),
+    ("ringback-hoot-wire", &["ringback-proto"]),
+    ("ringback-client", &["ringback-proto", "ringback-hoot-wire", "ringback-sse"]),
     (
         "ringback-broker",
         &[
@@ -37,7 +38,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "ringback-studio-tools",
         &["ringback-proto", "ringback-broker", "ringback-studio", "ringback-music-services"],
     ),
-    ("ringback-edge-hoot", &["ringback-proto", "ringback-broker", "ringback-sync"]),
+    (
+        "ringback-edge-hoot",
+        &["ringback-proto", "ringback-broker", "ringback-hoot-wire", "ringback-sync"],
+    ),
     (
         "ringback-edge-http",
         &["ringback-proto", "ringback-broker", "ringback-service", "ringback-sync"],
@@ -119,7 +123,10 @@ const TESTKIT: &str = "ringback-testkit";
 const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["ringback-store"]),
     // The benchmarks measure the daemon against the library alone.
-    ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
+    (
+        "omq-tokio",
+        &["ringback-edge-hoot", "ringback-client", "ringback-hoot-wire", "ringback-bench"],
+    ),
     ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-bench"]),
     // The client holds lines over HTTP; `mcp-bridge` reaches an MCP server, `egress` a model.
     ("hyper", HTTP_SPEAKERS),
@@ -268,7 +275,7 @@ mod tests {
     fn an_arrow_without_a_dependency_is_found() {
         assert_eq!(broken("ringback-core", &[]), [RULE_ARROW]);
         assert_eq!(broken("ringback-core", &["dev:=ringback-proto"]), [RULE_ARROW]);
-        let edge = ["=ringback-proto", "=ringback-broker", "=ringback-sync"];
+        let edge = ["=ringback-proto", "=ringback-broker", "=ringback-hoot-wire", "=ringback-sync"];
         assert_eq!(broken("ringback-edge-hoot", &edge), [RULE_ARROW], "a test arrow");
     }
 
