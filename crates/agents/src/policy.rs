@@ -1,8 +1,9 @@
 //! Answers to permission requests by the name of the tool.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use globset::{Glob, GlobMatcher};
+use ringback_sync::lock;
 
 use crate::permission::Permissions;
 
@@ -69,13 +70,13 @@ impl From<Permissions> for Policy {
 impl SharedPolicy {
     /// Replaces the policy.
     pub fn set(&self, policy: Policy) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = policy;
+        *lock(&self.0) = policy;
     }
 
     /// Returns the current answer for a tool.
     #[must_use]
     pub fn of(&self, tool: &str) -> Permissions {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).of(tool)
+        lock(&self.0).of(tool)
     }
 }
 

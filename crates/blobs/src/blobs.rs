@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::BlobHash;
+use ringback_sync::lock;
 
 use crate::error::{FileError, OpenBlobsError, ReadBlobError, WriteBlobError};
 use crate::layout::{self, Layout, Temp};
@@ -255,7 +256,7 @@ impl Blobs {
         temp.sync()?;
         let meta = self.layout().temp_meta(size, mime_type)?;
         let dir = self.layout().durable_dir(&hash)?;
-        let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner);
+        let naming = lock(&self.0.naming);
         if let Some(stored) = self.existing(hash, mime_type)? {
             return Ok(stored);
         }

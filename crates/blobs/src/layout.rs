@@ -6,11 +6,12 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::BlobHash;
+use ringback_sync::lock;
 use rustix::fs::Advice;
 
 use crate::error::FileError;
@@ -101,7 +102,7 @@ impl Layout {
         let [first, second, ..] = *hash.as_bytes();
         // Held during the syncs: a second writer must not continue while the first is still
         // creating it.
-        let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut durable = lock(&self.durable);
         if !durable.contains(&[first, second]) {
             make_dir(&inner).map_err(FileError::on("create", &inner))?;
             sync_dir(&outer)?;

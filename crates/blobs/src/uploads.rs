@@ -3,10 +3,11 @@
 //! lost an answer can simply ask again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::UnixMs;
+use ringback_sync::lock;
 
 use crate::blobs::Blobs;
 use crate::error::UploadError;
@@ -229,8 +230,4 @@ fn drop_oldest_done(table: &mut HashMap<Key, Arc<Entry>>, of: impl Fn(&Key) -> b
 fn repeated(offset: u64, length: usize, size: u64) -> Result<u64, UploadError> {
     let end = offset.saturating_add(length as u64);
     if end <= size { Ok(size) } else { Err(UploadError::WrongOffset { offset, expected: size }) }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use camino::Utf8Path;
 use ringback_proto::ids::BlobHash;
+use ringback_sync::lock;
 
 use crate::error::{FileError, ReadBlobError};
 
@@ -90,11 +91,11 @@ impl Verified {
     /// Returns the lock held while a blob is hashed.
     pub(crate) fn hashing(&self, hash: BlobHash) -> MutexGuard<'_, ()> {
         let which = usize::from(hash.as_bytes()[0]) % LOCKS;
-        self.hashing[which].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.hashing[which])
     }
 
     fn remembered(&self) -> MutexGuard<'_, Generations> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.remembered)
     }
 }
 

@@ -13,7 +13,7 @@ use ringback_proto::any::Format;
 use ringback_proto::ids::{CallId, RequestId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::RepeatKey;
-use ringback_proto::{Certainty, Error, RequestEnvelope, ResponseEnvelope, Result};
+use ringback_proto::{Certainty, Error, RequestEnvelope, ResponseEnvelope, Result, Tool};
 use ringback_store::Store;
 use tokio_util::sync::CancellationToken;
 
@@ -92,6 +92,48 @@ pub enum Answer {
     Now(ResponseEnvelope),
     /// Replies will follow.
     Later(Replies, CallControl),
+}
+
+impl Answer {
+    /// Returns the response of a tool that answers without waiting.
+    ///
+    /// # Errors
+    /// The error of the call; `internal` for a reply that the tool's row does not allow.
+    pub fn now<T: Tool>(self) -> Result<T::Response> {
+        match self {
+            Self::Now(reply) => response::<T>(Some(reply)),
+            Self::Later(..) => response::<T>(None),
+        }
+    }
+
+    /// Waits for the response of a tool that starts no job.
+    ///
+    /// # Errors
+    /// The error of the call; `internal` for a reply that the tool's row does not allow.
+    pub async fn wait<T: Tool>(self) -> Result<T::Response> {
+        match self {
+            Self::Now(reply) => response::<T>(Some(reply)),
+            Self::Later(mut replies, _) => response::<T>(replies.next().await),
+        }
+    }
+}
+
+fn response<T: Tool>(reply: Option<ResponseEnvelope>) -> Result<T::Response> {
+    let unexpected = || Error::internal("call", format!("an unexpected reply of `{}`", T::NAME));
+    match reply {
+        Some(ResponseEnvelope::Success { response }) => {
+            T::Response::try_from(response).map_err(|_| unexpected())
+        }
+        Some(ResponseEnvelope::Error(error)) => Err(error.into()),
+        Some(
+            ResponseEnvelope::JobStarted { .. }
+            | ResponseEnvelope::Ack { .. }
+            | ResponseEnvelope::StreamStart { .. }
+            | ResponseEnvelope::StreamChunk { .. }
+            | ResponseEnvelope::StreamEnd { .. },
+        )
+        | None => Err(unexpected()),
+    }
 }
 
 /// An edge's control over a call in progress. A clone controls the same call.

@@ -39,7 +39,6 @@ mod rooms;
 mod sessions;
 mod stream;
 pub mod studio;
-mod sync;
 mod upkeep;
 mod workspaces;
 
@@ -74,3 +73,5 @@ pub use sessions::{
     SessionPass, SessionSettings, SessionView,
 };
 pub use workspaces::START_LIMITS;
+
+use ringback_sync as sync;

@@ -165,36 +165,11 @@ mod tests {
         Any { format: Format::Json, bytes: Bytes::copy_from_slice(text.as_bytes()) }
     }
 
-    /// Rule: integers above 2^53, null, unknown fields and key order survive both ways.
+    /// What can be translated is a test of `Any`.
     #[test]
-    fn what_both_encodings_can_say_comes_back_as_it_was() {
-        let text = r#"{"z":18446744073709551615,"a":-9223372036854775808,"n":null,"s":"9\"9\\","f":1.5,"e":[]}"#;
-        let there = translate(json(text), Format::MsgPack).unwrap();
-        let back = translate(there.clone(), Format::Json).unwrap();
-        assert_eq!(back.bytes, text);
-        let same = translate(there.clone(), Format::MsgPack).unwrap();
-        assert_eq!(same.bytes.as_ptr(), there.bytes.as_ptr());
-    }
-
-    /// Rule: a number that cannot be represented exactly is refused, not rounded.
-    #[test]
-    fn what_the_other_encoding_cannot_say_is_refused() {
-        for text in ["123456789012345678901", r#"{"a":[1,-9223372036854775809]}"#] {
-            assert_eq!(
-                translate(json(text), Format::MsgPack).unwrap_err().kind(),
-                ErrorKind::Invalid
-            );
-        }
-        translate(
-            json(r#"["123456789012345678901", 1e400, 12345678901234567890.0]"#),
-            Format::MsgPack,
-        )
-        .map_or_else(|error| assert!(error.message().contains("number"), "{error}"), drop);
-        let nan = rmp_serde::to_vec(&[f64::NAN]).unwrap();
-        let nan = Any { format: Format::MsgPack, bytes: nan.into() };
-        assert!(translate(nan, Format::Json).is_err());
-        let number_key = Any { format: Format::MsgPack, bytes: Bytes::from_static(&[0x81, 1, 2]) };
-        assert!(translate(number_key, Format::Json).is_err());
+    fn a_payload_that_the_other_encoding_cannot_represent_is_invalid() {
+        let refused = translate(json("123456789012345678901"), Format::MsgPack);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     }
 
     #[test]

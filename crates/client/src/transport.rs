@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use omq_tokio::{
     CurveKeypair, CurvePublicKey, CurveSecretKey, DisconnectReason, Message, MonitorEvent,
-    MonitorRecvError, MonitorStream, Options, Payload, ReconnectPolicy, Socket, SocketType,
-    TrySendError,
+    MonitorRecvError, MonitorStream, Options, ReconnectPolicy, Socket, SocketType, TrySendError,
 };
-use ringback_proto::frame::{Frame, FrameError, PartSink, Parts};
+use ringback_hoot_wire as hoot_wire;
+use ringback_proto::frame::{Frame, FrameError};
 use ringback_proto::secret::Secret;
 use std::time::Duration;
 
@@ -91,20 +91,18 @@ impl Dealer {
     /// A wait that is dropped loses no message.
     pub(crate) async fn recv(&self) -> Option<Result<Frame, FrameError>> {
         let message = self.socket.recv().await.ok()?;
-        Some(Frame::decode(&MessageParts(&message)))
+        Some(hoot_wire::decode(&message))
     }
 
     /// Returns the next frame if it has already arrived.
     pub(crate) fn try_recv(&self) -> Option<Result<Frame, FrameError>> {
         let message = self.socket.try_recv().ok()?;
-        Some(Frame::decode(&MessageParts(&message)))
+        Some(hoot_wire::decode(&message))
     }
 
     /// Prepares a frame for sending.
     pub(crate) fn pack(frame: Frame) -> UnsentFrame {
-        let mut parts = Outgoing(Vec::with_capacity(8));
-        frame.encode(&mut parts);
-        UnsentFrame(Message::multipart_payloads(parts.0))
+        UnsentFrame(hoot_wire::encode(frame))
     }
 
     /// Sends a frame, or returns it while there is no room. A closed socket accepts everything: the
@@ -208,38 +206,8 @@ impl SubSocket {
     /// A wait that is dropped loses no message.
     pub(crate) async fn recv(&self) -> Option<(Bytes, Bytes)> {
         let message = self.socket.recv().await.ok()?;
-        let received = MessageParts(&message);
-        Some((received.shared(0), received.shared(1)))
-    }
-}
-
-/// A message as the codec reads it.
-struct MessageParts<'a>(&'a Message);
-
-impl Parts for MessageParts<'_> {
-    fn n_parts(&self) -> usize {
-        self.0.len()
-    }
-
-    fn slice(&self, index: usize) -> &[u8] {
-        self.0.part_slice(index).unwrap_or_default()
-    }
-
-    fn shared(&self, index: usize) -> Bytes {
-        self.0.part_bytes(index).unwrap_or_default()
-    }
-}
-
-/// A message as the codec writes it.
-struct Outgoing(Vec<Payload>);
-
-impl PartSink for Outgoing {
-    fn small(&mut self, part: &[u8]) {
-        self.0.push(Payload::from_slice(part));
-    }
-
-    fn shared(&mut self, part: Bytes) {
-        self.0.push(Payload::from_bytes(part));
+        let part = |index| message.part_bytes(index).unwrap_or_default();
+        Some((part(0), part(1)))
     }
 }
 

@@ -137,20 +137,18 @@ pub const fn needs(tool: ToolKind) -> KeyRequirement {
 /// # Errors
 /// `forbidden`, naming what is missing.
 pub fn authorize(principal: &Principal, row: &ToolRow) -> Result<()> {
-    let refused = |missing: String| Err(Error::forbidden(&format!("`{}`", row.name), missing));
+    let action = || format!("`{}`", row.name);
     if principal.level < row.level {
-        return refused(format!(
-            "a token with scope `{}`; yours has `{}`",
-            row.level, principal.level
-        ));
+        return Err(Error::lacks_scope(&action(), row.level, principal.level));
     }
+    let refused = |missing: &str| Err(Error::forbidden(&action(), missing));
     match (needs(row.kind), principal) {
-        (KeyRequirement::User, Principal { held_by: Some(_), .. }) => refused(NO_AGENTS.to_owned()),
+        (KeyRequirement::User, Principal { held_by: Some(_), .. }) => refused(NO_AGENTS),
         (KeyRequirement::AllProjects, Principal { target: Target::Projects(_), .. }) => {
-            refused("a token for all projects".to_owned())
+            refused("a token for all projects")
         }
         (KeyRequirement::Project, _) if tree(principal).is_some() => {
-            refused("a token for the whole project; yours is for a single session".to_owned())
+            refused("a token for the whole project; yours is for a single session")
         }
         (
             KeyRequirement::Level
@@ -211,7 +209,8 @@ pub const fn tree(principal: &Principal) -> Option<SessionId> {
 pub fn may_grant(creator: &Principal, level: Level, target: &Target) -> Result<()> {
     const ACTION: &str = "creating this token";
     if level > creator.level {
-        return Err(Error::forbidden(ACTION, format!("a token that itself has scope `{level}`")));
+        let missing = format!("a token that itself has scope `{level}`");
+        return Err(Error::forbidden(ACTION, missing).with_scope(level));
     }
     match (&creator.target, target) {
         (Target::Everything, _) => Ok(()),
@@ -234,7 +233,7 @@ pub fn may_grant(creator: &Principal, level: Level, target: &Target) -> Result<(
 pub fn may_loosen(principal: &Principal, what: &str) -> Result<()> {
     no_agent(principal, what)?;
     if principal.level < Level::Admin {
-        return Err(Error::forbidden(what, "a token with scope `admin`"));
+        return Err(Error::forbidden(what, "a token with scope `admin`").with_scope(Level::Admin));
     }
     Ok(())
 }

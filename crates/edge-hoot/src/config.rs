@@ -6,6 +6,8 @@ use std::time::Duration;
 use ringback_proto::secret::Secret;
 use tracing::Span;
 
+use crate::clock::Clock;
+
 /// Configuration of the edge.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -26,6 +28,8 @@ pub struct Config {
     pub peers_max: usize,
     /// How long a peer whose machine vanished is kept.
     pub peer_idle: Duration,
+    /// The clock by which workers are silent; the transport has its own.
+    pub clock: Clock,
     /// Continues a trace that a peer started.
     pub set_trace_parent: fn(&Span, &str),
 }

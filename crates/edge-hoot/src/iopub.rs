@@ -3,13 +3,14 @@
 //! this owner.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_broker::{Broker, Published, Subscription};
 use ringback_proto::event::{Heads, SequencedEvent};
 use ringback_proto::principal::PrincipalId;
+use ringback_sync::lock;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -56,16 +57,16 @@ impl Views {
     }
 
     fn open(&self, id: PrincipalId) -> bool {
-        let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = lock(&self.0);
         views.len() < OWNERS_MAX && (views.insert(id) || views.contains(&id))
     }
 
     fn has(&self, id: PrincipalId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
+        lock(&self.0).contains(&id)
     }
 
     fn all(&self) -> Vec<PrincipalId> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+        lock(&self.0).iter().copied().collect()
     }
 }
 

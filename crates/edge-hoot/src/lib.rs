@@ -16,6 +16,7 @@
 
 mod backlog;
 mod call;
+mod clock;
 mod config;
 mod edge;
 mod iopub;
@@ -26,5 +27,6 @@ mod transport;
 mod wire;
 mod worker;
 
+pub use clock::Clock;
 pub use config::{Config, Ipc, ListenAddresses};
 pub use edge::{BindError, Endpoints, HootEdge};

@@ -2,13 +2,12 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ringback_broker::{CallControl, Credential};
 use ringback_proto::ids::RequestId;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use crate::backlog::Backlog;
 use crate::transport::{AuthenticatedPeer, ConnectionId, Generation};
@@ -175,8 +174,7 @@ impl Peers {
     }
 
     /// Dismisses workers that were silent for `patience`; as callers they may stay.
-    pub(crate) fn dismiss_silent(&mut self, patience: Duration) {
-        let now = Instant::now();
+    pub(crate) fn dismiss_silent(&mut self, now: Instant, patience: Duration) {
         for peer in self.by_connection.values_mut() {
             if peer.worker.as_ref().is_some_and(|worker| worker.is_silent(now, patience)) {
                 tracing::warn!(principal = %peer.credential.id(), "dropping a silent worker");

@@ -14,6 +14,7 @@ use tracing::Span;
 
 use crate::backlog::Backlog;
 use crate::call::{CallMessage, Forward, is_content};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::lobby::{Lobby, LobbyAction};
 use crate::peers::{Peer, Peers};
@@ -38,6 +39,7 @@ pub(crate) struct RouterLoop {
     /// The runtime for the tasks of calls: not the thread of the sockets.
     pub(crate) workers: Handle,
     pub(crate) peer_idle: Duration,
+    clock: Clock,
     pub(crate) set_trace_parent: fn(&Span, &str),
     lobby: Lobby,
     peers: Peers,
@@ -60,6 +62,7 @@ impl RouterLoop {
             broker,
             workers,
             peer_idle: config.peer_idle,
+            clock: config.clock.clone(),
             set_trace_parent: config.set_trace_parent,
             peers: Peers::new(config.peer_backlog_bytes_max),
             inbox,
@@ -188,7 +191,7 @@ impl RouterLoop {
         }
         let Some(peer) = self.peers.get(connection) else { return };
         if let Some(worker) = &mut peer.worker {
-            worker.heard();
+            worker.heard(self.clock.now());
         }
         match decoded {
             Ok((prefix, frame)) => self.on_frame(connection, prefix, frame).await,
@@ -307,7 +310,8 @@ impl RouterLoop {
             router: self.to_self.clone(),
         };
         let (broker, credential) = (self.broker.clone(), peer.credential.clone());
-        let worker = Worker::start(broker, credential, service.clone(), offer, link, &self.workers);
+        let (workers, now) = (&self.workers, self.clock.now());
+        let worker = Worker::start(broker, credential, service.clone(), offer, link, workers, now);
         peer.worker = Some(worker);
     }
 
@@ -425,7 +429,7 @@ impl RouterLoop {
             self.peers.remove(connection);
             self.router.disconnect(connection).await;
         }
-        self.peers.dismiss_silent(self.peer_idle);
+        self.peers.dismiss_silent(self.clock.now(), self.peer_idle);
         metrics::gauge!("ringback_hoot_peers").set(self.peers.len() as f64);
     }
 }

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use omq_tokio::{
     AuthenticationResult, Authenticator, ConnectionStatus, CurveKeypair, CurveSecretKey,
     CurveServerOptions, MechanismSetup, Message, MonitorEvent, MonitorRecvError, MonitorStream,
-    Options, Payload, Socket, SocketType, TrySendError,
+    Options, Socket, SocketType, TrySendError,
 };
 use ringback_broker::{Broker, Credential};
-use ringback_proto::frame::{Frame, FrameError, PartSink, Parts, Prefix};
+use ringback_hoot_wire as hoot_wire;
+use ringback_proto::frame::{Frame, FrameError, Prefix};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::secret::Secret;
 
@@ -223,10 +224,7 @@ impl Router {
 
     /// Packs a frame for sending, with the prefix that stands between it and the identity.
     pub(crate) fn pack(prefix: &Prefix, frame: Frame) -> UnsentMessage {
-        let mut parts = Outgoing(Vec::with_capacity(8));
-        prefix.encode_rest(&mut parts);
-        frame.encode(&mut parts);
-        UnsentMessage(Message::multipart_payloads(parts.0))
+        UnsentMessage(hoot_wire::encode_routed(prefix, frame))
     }
 
     /// Sends a message to the current owner of a routing id, or returns why not. Never waits.
@@ -415,35 +413,5 @@ fn principal_id(user_id: Option<&[u8]>) -> Option<PrincipalId> {
 
 fn received(message: &Message) -> Option<ReceivedMessage> {
     let connection = ConnectionId(message.sender_identity()?.peer_info().connection_id);
-    Some((connection, Frame::decode_routed(&Incoming(message))))
-}
-
-/// A message as the codec reads it.
-struct Incoming<'a>(&'a Message);
-
-impl Parts for Incoming<'_> {
-    fn n_parts(&self) -> usize {
-        self.0.len()
-    }
-
-    fn slice(&self, index: usize) -> &[u8] {
-        self.0.part_slice(index).unwrap_or_default()
-    }
-
-    fn shared(&self, index: usize) -> Bytes {
-        self.0.part_bytes(index).unwrap_or_default()
-    }
-}
-
-/// A message as the codec writes it.
-struct Outgoing(Vec<Payload>);
-
-impl PartSink for Outgoing {
-    fn small(&mut self, part: &[u8]) {
-        self.0.push(Payload::from_slice(part));
-    }
-
-    fn shared(&mut self, part: Bytes) {
-        self.0.push(Payload::from_bytes(part));
-    }
+    Some((connection, hoot_wire::decode_routed(message)))
 }

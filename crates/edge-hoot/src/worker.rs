@@ -6,7 +6,7 @@ mod task;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringback_broker::{Broker, Credential};
 use ringback_proto::any::Any;
@@ -17,7 +17,6 @@ use ringback_proto::{Certainty, Error, Result, StreamChunk};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use self::open_calls::OpenCalls;
 use self::reply::{WorkerReply, said};
@@ -79,18 +78,19 @@ impl Worker {
         first: Offer,
         link: Link,
         workers: &Handle,
+        now: Instant,
     ) -> Self {
         let (offers, inbox) = mpsc::channel(OFFERS_MAX);
         let given = OpenCalls::default();
         let task = WorkerTask { broker, credential, link, given: given.clone(), inbox };
         let mut tasks = JoinSet::new();
         tasks.spawn_on(task.run(service.clone(), first), workers);
-        Self { service, offers, given, tasks, heard_at: Instant::now() }
+        Self { service, offers, given, tasks, heard_at: now }
     }
 
     /// Records a sign of life: any message is one.
-    pub(crate) fn heard(&mut self) {
-        self.heard_at = Instant::now();
+    pub(crate) const fn heard(&mut self, now: Instant) {
+        self.heard_at = now;
     }
 
     /// Whether it has been silent for too long.

@@ -2,11 +2,12 @@
 //! not, so a ticket found in a proxy's log is worth little.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use ringback_broker::{Credential, Now};
 use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
+use ringback_sync::lock;
 
 /// A page opens its stream right after it gets the ticket.
 pub(crate) const TICKET_MS: u64 = 60_000;
@@ -58,7 +59,7 @@ impl Tickets {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Ticket>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

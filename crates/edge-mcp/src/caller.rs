@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ringback_broker::{Credential, Door};
 use ringback_mcp_wire::{Code, Fault, Id};
+use ringback_proto::principal::Level;
 use ringback_proto::{Error, ErrorKind};
 use serde::Serialize;
 
@@ -17,9 +18,6 @@ use crate::state::State;
 
 /// The path of the document about this resource (RFC 9728, section 3.1).
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
-
-/// The scopes of tokens.
-const SCOPES: [&str; 3] = ["read", "write", "admin"];
 
 /// Returns the caller of a request, or the challenge.
 pub(crate) fn authenticate(
@@ -59,9 +57,7 @@ pub(crate) const fn can_ask_for_more(state: &State) -> bool {
 
 /// 403 with the scope that would suffice, for clients that can get it.
 pub(crate) fn forbidden(state: &State, headers: &HeaderMap, id: &Id, error: &Error) -> Response {
-    let missing = error.context().missing.as_deref().unwrap_or_default();
-    let names = |scope: &&str| missing.contains(&format!("scope `{scope}`"));
-    let scope = SCOPES.into_iter().find(names).unwrap_or("admin");
+    let scope = error.context().scope.unwrap_or(Level::Admin);
     let challenge = format!(
         "Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"{}\"",
         metadata_url(state, headers)
@@ -98,14 +94,14 @@ pub(crate) async fn metadata(With(state): With<Arc<State>>, headers: HeaderMap) 
         resource: String,
         authorization_servers: &'a [String],
         bearer_methods_supported: [&'static str; 1],
-        scopes_supported: [&'static str; 3],
+        scopes_supported: [Level; 3],
         resource_name: &'static str,
     }
     let metadata = Metadata {
         resource: format!("{}/mcp", origin(&state, &headers)),
         authorization_servers: &state.config.authorization_servers,
         bearer_methods_supported: ["header"],
-        scopes_supported: SCOPES,
+        scopes_supported: Level::ALL,
         resource_name: "Ringback",
     };
     axum::Json(metadata).into_response()

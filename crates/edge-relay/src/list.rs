@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-use ringback_broker::{Answer, Broker, Call, Credential, Edge, LineKind, OfferedTool};
+use ringback_broker::{Broker, Call, Credential, Edge, LineKind, OfferedTool};
 use ringback_mcp_wire::{RawValue, compact, input_schema};
+use ringback_proto::Result;
 use ringback_proto::envelope::RequestEnvelope;
-use ringback_proto::request::{ListToolsRequest, ToolInfo, ToolsListResponse};
+use ringback_proto::request::{ListToolsRequest, ToolInfo};
+use ringback_proto::tool::tools::ListTools;
 use ringback_proto::tool::{TOOLS, ToolRow, find};
-use ringback_proto::{Error, ResponseEnvelope, Result, ToolResponse};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
@@ -34,7 +35,9 @@ pub(crate) fn list(broker: &Broker, credential: &Credential) -> Result<Box<RawVa
     let mut infos = Vec::new();
     let mut request = ListToolsRequest::default();
     loop {
-        let page = page(broker, credential, request)?;
+        let envelope = RequestEnvelope::plain(request);
+        let call = Call { credential, edge: Edge::Relay, envelope, request_id: None };
+        let page = broker.call(call).now::<ListTools>()?;
         infos.extend(page.tools);
         let Some(cursor) = page.next_cursor else { break };
         request = ListToolsRequest { cursor: Some(cursor), prefix: None };
@@ -45,32 +48,6 @@ pub(crate) fn list(broker: &Broker, credential: &Credential) -> Result<Box<RawVa
     let made: Vec<_> = infos.iter().map(|info| show(info, &on_lines)).collect();
     let tools = made.iter().map(Cow::as_ref).collect();
     Ok(raw(&ToolList { tools }))
-}
-
-fn page(
-    broker: &Broker,
-    credential: &Credential,
-    request: ListToolsRequest,
-) -> Result<ToolsListResponse> {
-    let envelope = RequestEnvelope::plain(request);
-    let call = Call { credential, edge: Edge::Relay, envelope, request_id: None };
-    match broker.call(call) {
-        Answer::Now(ResponseEnvelope::Error(error)) => Err(error.into()),
-        Answer::Now(ResponseEnvelope::Success { response: ToolResponse::ToolsList(list) }) => {
-            Ok(list)
-        }
-        Answer::Now(
-            ResponseEnvelope::Success { .. }
-            | ResponseEnvelope::JobStarted { .. }
-            | ResponseEnvelope::Ack { .. }
-            | ResponseEnvelope::StreamStart { .. }
-            | ResponseEnvelope::StreamChunk { .. }
-            | ResponseEnvelope::StreamEnd { .. },
-        )
-        | Answer::Later(..) => {
-            Err(Error::internal("relay", "`list_tools` did not answer with a list"))
-        }
-    }
 }
 
 fn show(info: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> Cow<'static, RawValue> {

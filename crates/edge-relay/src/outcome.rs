@@ -85,26 +85,11 @@ impl Outcome {
 
     /// An error of a call with a key.
     pub(crate) fn of_error(error: Error, tool: &str) -> Self {
-        let is_tool = error.context().resource_type.as_deref() == Some("tool")
-            && error.context().resource_id.as_deref() == Some(tool);
-        match error.kind() {
-            ErrorKind::NotFound if !is_tool => failed_content(&error),
-            ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::NotFound
-            | ErrorKind::Cancelled
-            | ErrorKind::Internal => Self::Refused(Refusal::with_key(error)),
-            ErrorKind::Invalid
-            | ErrorKind::Conflict
-            | ErrorKind::TooLarge
-            | ErrorKind::RateLimited
-            | ErrorKind::Busy
-            | ErrorKind::Gone
-            | ErrorKind::ToolFailed
-            | ErrorKind::Timeout
-            | ErrorKind::UnsupportedContentType
-            | ErrorKind::Damaged => failed_content(&error),
-        }
+        let kind = error.kind();
+        let is_refused = kind.token_problem().is_some()
+            || error.is_unknown_tool(tool)
+            || matches!(kind, ErrorKind::Cancelled | ErrorKind::Internal);
+        if is_refused { Self::Refused(Refusal::with_key(error)) } else { failed_content(&error) }
     }
 
     /// Puts the answer into the outbox.

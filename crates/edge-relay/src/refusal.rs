@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ringback_proto::error::ErrorContext;
+use ringback_proto::error::{ErrorContext, TokenProblem};
 use ringback_proto::{Certainty, Error, ErrorKind};
 use serde::{Serialize, Serializer};
 
@@ -63,22 +63,10 @@ impl Refusal {
 
     /// The error of a request with a key.
     pub(crate) fn with_key(error: Error) -> Self {
-        let message = match error.kind() {
-            ErrorKind::Unauthenticated => BAD_KEY,
-            ErrorKind::Forbidden => NOT_ALLOWED,
-            ErrorKind::Invalid
-            | ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::TooLarge
-            | ErrorKind::RateLimited
-            | ErrorKind::Busy
-            | ErrorKind::Gone
-            | ErrorKind::ToolFailed
-            | ErrorKind::Timeout
-            | ErrorKind::Cancelled
-            | ErrorKind::Internal
-            | ErrorKind::UnsupportedContentType
-            | ErrorKind::Damaged => return error.into(),
+        let message = match error.kind().token_problem() {
+            Some(TokenProblem::Invalid) => BAD_KEY,
+            Some(TokenProblem::TooWeak) => NOT_ALLOWED,
+            None => return error.into(),
         };
         Self { code: code(error.kind()), message: message.into(), error }
     }
@@ -116,22 +104,11 @@ impl Serialize for Refusal {
 }
 
 const fn code(kind: ErrorKind) -> i32 {
-    match kind {
-        ErrorKind::Invalid => -32602,
-        ErrorKind::Unauthenticated => -32001,
-        ErrorKind::Forbidden => -32002,
-        ErrorKind::NotFound
-        | ErrorKind::Conflict
-        | ErrorKind::TooLarge
-        | ErrorKind::RateLimited
-        | ErrorKind::Busy
-        | ErrorKind::Gone
-        | ErrorKind::ToolFailed
-        | ErrorKind::Timeout
-        | ErrorKind::Cancelled
-        | ErrorKind::Internal
-        | ErrorKind::UnsupportedContentType
-        | ErrorKind::Damaged => -32000,
+    match kind.token_problem() {
+        Some(TokenProblem::Invalid) => -32001,
+        Some(TokenProblem::TooWeak) => -32002,
+        None if matches!(kind, ErrorKind::Invalid) => -32602,
+        None => -32000,
     }
 }
 

@@ -52,7 +52,6 @@ mod model;
 mod network;
 mod prices;
 mod secrets;
-mod sync;
 mod tokens;
 mod url;
 mod usage;
@@ -70,3 +69,5 @@ pub use secrets::{
     CommandRules, SecretError, SecretInfo, SecretName, SecretNameError, SecretSource, Vault,
 };
 pub use url::{BaseUrl, UrlError};
+
+use ringback_sync as sync;

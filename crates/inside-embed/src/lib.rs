@@ -16,7 +16,9 @@
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use ringback_sync::lock;
 
 /// The program.
 pub const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ringback-inside"));
@@ -68,7 +70,7 @@ impl Unpacked {
     /// When the directory cannot be written.
     pub fn path(&self) -> Result<PathBuf, UnpackError> {
         // What was known before a panic is still true.
-        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut whole = lock(&self.whole);
         if let Some((path, stamp)) = &*whole
             && Stamp::of(path).as_ref() == Some(stamp)
         {

@@ -1,7 +1,7 @@
 //! Requests to a service, and the state of the services.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, RETRY_AFTER};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use ringback_sync::lock;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -131,7 +132,7 @@ impl Services {
     /// Returns the configured services and their known state.
     #[must_use]
     pub fn health(&self) -> Vec<(Service, Health)> {
-        let known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.health);
         let health = |service: &Service| known.get(service).copied().unwrap_or(Health::Untried);
         self.settings.endpoints.keys().map(|service| (*service, health(service))).collect()
     }
@@ -254,7 +255,7 @@ impl Services {
                 | RequestError::Timeout { .. },
             ) => Health::Silent,
         };
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).insert(service, health);
+        lock(&self.health).insert(service, health);
     }
 }
 

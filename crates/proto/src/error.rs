@@ -8,6 +8,8 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::principal::Level;
+
 /// The kind of an error, as far as it affects what a client does. Append only: `code` is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -82,6 +84,29 @@ impl ErrorKind {
         }
     }
 
+    /// Returns what is wrong with the token, if the error is about that. An edge has its own
+    /// answers for these; the rest are errors of the call.
+    #[must_use]
+    pub const fn token_problem(self) -> Option<TokenProblem> {
+        match self {
+            Self::Unauthenticated => Some(TokenProblem::Invalid),
+            Self::Forbidden => Some(TokenProblem::TooWeak),
+            Self::Invalid
+            | Self::NotFound
+            | Self::Conflict
+            | Self::TooLarge
+            | Self::RateLimited
+            | Self::Busy
+            | Self::Gone
+            | Self::ToolFailed
+            | Self::Timeout
+            | Self::Cancelled
+            | Self::Internal
+            | Self::UnsupportedContentType
+            | Self::Damaged => None,
+        }
+    }
+
     /// Returns the HOOT01 category and code.
     #[must_use]
     pub const fn category_and_code(self) -> (Category, &'static str) {
@@ -131,6 +156,15 @@ impl ErrorKind {
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.category_and_code().1 == code)
     }
+}
+
+/// What is wrong with a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenProblem {
+    /// There is no token, or it is not valid.
+    Invalid,
+    /// It may not do this.
+    TooWeak,
 }
 
 /// The HOOT01 grouping of errors.
@@ -190,6 +224,10 @@ pub struct ErrorContext {
     /// The scope or permission that the token lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
+    /// The scope that would be enough, for an edge that names it in its own protocol. Not on the
+    /// wire.
+    #[serde(skip)]
+    pub scope: Option<Level>,
     /// Why it was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -258,6 +296,13 @@ impl Error {
         error
     }
 
+    /// Makes an error for a valid token whose scope is not enough.
+    #[must_use]
+    pub fn lacks_scope(action: &str, needed: Level, own: Level) -> Self {
+        Self::forbidden(action, format!("a token with scope `{needed}`; yours has `{own}`"))
+            .with_scope(needed)
+    }
+
     /// Makes an error for a missed deadline.
     #[must_use]
     pub fn timeout(operation: &str, timeout_ms: u64) -> Self {
@@ -308,6 +353,13 @@ impl Error {
         self
     }
 
+    /// Sets the scope that would be enough.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Level) -> Self {
+        self.context.scope = Some(scope);
+        self
+    }
+
     /// Sets the cause, for the log.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
@@ -325,6 +377,15 @@ impl Error {
     #[must_use]
     pub const fn certainty(&self) -> Certainty {
         self.certainty
+    }
+
+    /// Returns whether the tool of this name does not exist, or the caller may not see it.
+    #[must_use]
+    pub fn is_unknown_tool(&self, tool: &str) -> bool {
+        let ErrorContext { resource_type, resource_id, .. } = self.context();
+        self.kind == ErrorKind::NotFound
+            && resource_type.as_deref() == Some("tool")
+            && resource_id.as_deref() == Some(tool)
     }
 
     /// Returns the message for the caller.
@@ -449,6 +510,17 @@ mod tests {
             assert_eq!(back.certainty(), Certainty::MayHaveRun);
             assert_eq!(back.message(), "text");
         }
+    }
+
+    /// Rule: the scope is for edges in this process; peers read it in `missing`.
+    #[test]
+    fn the_scope_of_an_error_is_not_on_the_wire() {
+        let error = Error::lacks_scope("`x`", Level::Write, Level::Read);
+        assert_eq!(error.message(), "`x` needs a token with scope `write`; yours has `read`");
+        let wire = ToolError::from(&error);
+        assert_eq!(wire.context.scope, Some(Level::Write), "it survives in this process");
+        let read = ToolError::decode(&wire.encode()).unwrap();
+        assert_eq!((read.context.scope, read.context.missing), (None, wire.context.missing));
     }
 
     #[test]

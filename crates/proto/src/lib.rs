@@ -34,6 +34,7 @@ pub mod table;
 pub mod timing;
 pub mod tool;
 pub mod value;
+mod wire_enum;
 
 pub use chain::chain;
 pub use chunk::StreamChunk;

@@ -10,6 +10,8 @@ pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::wire_enum::wire_enum;
+
 /// Rules in one policy: a person has to read them all.
 pub const RULES_MAX: usize = 64;
 /// The longest valid host name.
@@ -19,32 +21,20 @@ const LABEL_BYTES_MAX: usize = 63;
 /// The widest range of addresses in one rule; wider access needs `full`.
 const PREFIX_MIN: u8 = 8;
 
-/// The reach of a session; each mode includes those before it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum NetworkMode {
-    /// No network.
-    #[default]
-    None,
-    /// Only the agent's model.
-    Model,
-    /// The listed destinations.
-    Allow,
-    /// Every public destination.
-    Full,
+wire_enum! {
+    /// The reach of a session; each mode includes those before it.
+    #[derive(Default, PartialOrd, Ord)]
+    NetworkMode {
+        /// No network.
+        #[default]
+        None = "none",
+        /// Only the agent's model.
+        Model = "model",
+        /// The listed destinations.
+        Allow = "allow",
+        /// Every public destination.
+        Full = "full",
+    }
 }
 
 /// The network policy of a session.
@@ -135,20 +125,6 @@ pub enum NetworkError {
 }
 
 impl NetworkMode {
-    /// All modes.
-    pub const ALL: [Self; 4] = [Self::None, Self::Model, Self::Allow, Self::Full];
-
-    /// Returns the name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Model => "model",
-            Self::Allow => "allow",
-            Self::Full => "full",
-        }
-    }
-
     /// Returns whether there is a network proxy, to other destinations than a model.
     #[must_use]
     pub const fn has_door(self) -> bool {

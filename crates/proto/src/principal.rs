@@ -7,30 +7,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ParseIdError, ProjectId, SessionId, TokenId};
+use crate::wire_enum::wire_enum;
 
-/// The scope of a principal; each includes those before it.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// Read, change nothing.
-    Read,
-    /// Read and change.
-    Write,
-    /// Everything, tokens included.
-    Admin,
-}
-
-impl Level {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-        }
+wire_enum! {
+    /// The scope of a principal; each includes those before it.
+    #[derive(PartialOrd, Ord)]
+    Level {
+        /// Read, change nothing.
+        Read = "read",
+        /// Read and change.
+        Write = "write",
+        /// Everything, tokens included.
+        Admin = "admin",
     }
 }
 

@@ -11,41 +11,28 @@ use crate::network::NetworkPolicy;
 use crate::permission::PermissionPolicy;
 use crate::principal::{KeyLevel, Level, PrincipalId, Target};
 use crate::request::{ModelUsage, ProjectLimits, SpendLimits};
+use crate::wire_enum::wire_enum;
 
 /// Milliseconds since the Unix epoch, always supplied by the caller.
 pub type UnixMs = u64;
 
-/// The state of a job.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum JobState {
-    /// Waiting for its turn.
-    Pending,
-    /// Running.
-    Running,
-    /// Ended with a result.
-    Complete,
-    /// Ended with an error.
-    Failed,
-    /// Was cancelled, and the work has stopped.
-    Cancelled,
+wire_enum! {
+    /// The state of a job.
+    JobState {
+        /// Waiting for its turn.
+        Pending = "pending",
+        /// Running.
+        Running = "running",
+        /// Ended with a result.
+        Complete = "complete",
+        /// Ended with an error.
+        Failed = "failed",
+        /// Was cancelled, and the work has stopped.
+        Cancelled = "cancelled",
+    }
 }
 
 impl JobState {
-    /// Every state, in the order of a job's life.
-    pub const ALL: [Self; 5] =
-        [Self::Pending, Self::Running, Self::Complete, Self::Failed, Self::Cancelled];
-
     /// Returns whether the job has ended.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
@@ -54,72 +41,33 @@ impl JobState {
             Self::Complete | Self::Failed | Self::Cancelled => true,
         }
     }
+}
 
-    /// Returns the name on the wire and in the store.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Complete => "complete",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
+wire_enum! {
+    /// The state of a session.
+    SessionState {
+        /// Its agent is starting.
+        Starting = "starting",
+        /// Its agent is working on a message.
+        Running = "running",
+        /// Its agent is waiting for a message.
+        Idle = "idle",
+        /// It was ended.
+        Ended = "ended",
+        /// Its agent could not start, or crashed.
+        Failed = "failed",
+        /// The daemon stopped during the session; a message continues it.
+        Interrupted = "interrupted",
     }
 }
 
-/// The state of a session.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum SessionState {
-    /// Its agent is starting.
-    Starting,
-    /// Its agent is working on a message.
-    Running,
-    /// Its agent is waiting for a message.
-    Idle,
-    /// It was ended.
-    Ended,
-    /// Its agent could not start, or crashed.
-    Failed,
-    /// The daemon stopped during the session; a message continues it.
-    Interrupted,
-}
-
 impl SessionState {
-    /// Every state, in the order of a session's life.
-    pub const ALL: [Self; 6] =
-        [Self::Starting, Self::Running, Self::Idle, Self::Ended, Self::Failed, Self::Interrupted];
-
     /// Returns whether the session has an agent, or is about to.
     #[must_use]
     pub const fn is_live(self) -> bool {
         match self {
             Self::Starting | Self::Running | Self::Idle => true,
             Self::Ended | Self::Failed | Self::Interrupted => false,
-        }
-    }
-
-    /// Returns the name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Idle => "idle",
-            Self::Ended => "ended",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
         }
     }
 }

@@ -2,23 +2,22 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::wire_enum::wire_enum;
 
-/// The timing class of a tool: what a caller gets, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolTiming {
-    /// The result, immediately: computed from memory, never waits.
-    Sync,
-    /// The result if it is ready within 30 s, otherwise the job id.
-    AsyncShort,
-    /// The result if it is ready within 120 s, otherwise the job id.
-    AsyncMedium,
-    /// The job id, immediately.
-    AsyncLong,
-    /// An acknowledgement with the job id, once the command is accepted.
-    FireAndForget,
+wire_enum! {
+    /// The timing class of a tool: what a caller gets, and when.
+    ToolTiming {
+        /// The result, immediately: computed from memory, never waits.
+        Sync = "sync",
+        /// The result if it is ready within 30 s, otherwise the job id.
+        AsyncShort = "async_short",
+        /// The result if it is ready within 120 s, otherwise the job id.
+        AsyncMedium = "async_medium",
+        /// The job id, immediately.
+        AsyncLong = "async_long",
+        /// An acknowledgement with the job id, once the command is accepted.
+        FireAndForget = "fire_and_forget",
+    }
 }
 
 impl ToolTiming {
@@ -39,18 +38,6 @@ impl ToolTiming {
             Self::AsyncShort => Duration::from_secs(30),
             Self::AsyncMedium | Self::AsyncLong | Self::FireAndForget => Duration::from_secs(120),
             Self::Sync => Duration::ZERO,
-        }
-    }
-
-    /// Returns the name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sync => "sync",
-            Self::AsyncShort => "async_short",
-            Self::AsyncMedium => "async_medium",
-            Self::AsyncLong => "async_long",
-            Self::FireAndForget => "fire_and_forget",
         }
     }
 }

@@ -105,14 +105,14 @@ impl Command {
             Self::Cas(args) => args.json,
             Self::Artifacts(args) => args.json,
             Self::Studio(args) => args.json,
-            Self::Secret(args) => args.json,
+            Self::Secret(args) => args.local.json,
             Self::Token(args) => args.json,
             Self::Mcp(_) => false,
             Self::Audit(args) => args.json,
             Self::Why(args) => args.json,
             Self::Verify(args) => args.wants_json(),
             Self::Doctor(args) => args.json,
-            Self::Config(args) => args.json,
+            Self::Config(args) => args.local.json,
             Self::Completions(_) => false,
         }
     }

@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod events;
 pub mod image;
 pub mod jobs;
+pub mod local;
 pub mod mcp;
 pub mod network;
 pub mod offer;

@@ -9,7 +9,9 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use ringback_sync::lock;
 
 use crate::error::OpenError;
 use crate::etc;
@@ -72,7 +74,7 @@ impl Roots {
     pub(crate) fn of(&self, spec: &SandboxSpec) -> io::Result<PathBuf> {
         let kind = Kind { places: places_of(spec), originals: originals() };
         // A root that was not fully written is not known.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if let Some(root) = known.iter().find(|root| root.kind == kind) {
             return Ok(root.dir.clone());
         }

@@ -7,10 +7,11 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ringback_sync::lock;
 use tokio::runtime::{self, Handle};
 
 use crate::bubblewrap::{Kit, Prestarted, StartSpec};
@@ -191,9 +192,4 @@ impl Keeper {
             self.kit.discard(unused.prestarted);
         }
     }
-}
-
-fn lock(spare: &Mutex<Option<Box<Spare>>>) -> MutexGuard<'_, Option<Box<Spare>>> {
-    // Nothing panics while it is held.
-    spare.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,10 +10,11 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ringback_sync::lock;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fs::inotify;
 use rustix::io::Errno;
@@ -123,7 +124,7 @@ impl Drop for Guard {
 impl Boxes {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, GuardedSandbox>> {
         // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Ends the sandbox that has the most of an exhausted resource; `used_up` returns the limit of

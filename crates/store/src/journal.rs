@@ -12,11 +12,12 @@ use std::collections::HashMap;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::SessionId;
+use ringback_sync::lock;
 
 use file::SessionFile;
 
@@ -273,8 +274,4 @@ impl Journal {
     fn path(&self, session: SessionId) -> Utf8PathBuf {
         self.dir.join(format!("{session}.log"))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
 //! Connections for reading, opened on demand and reused.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 
 use camino::Utf8PathBuf;
+use ringback_sync::{lock, wait};
 use rusqlite::Connection;
 
 use crate::error::ReadError;
@@ -49,7 +50,7 @@ impl Readers {
     }
 
     fn borrow(&self) -> rusqlite::Result<Loan<'_>> {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pool = lock(&self.pool);
         loop {
             if let Some(connection) = pool.idle.pop() {
                 return Ok(Loan { readers: self, connection: Some(connection) });
@@ -58,7 +59,7 @@ impl Readers {
                 pool.n_unopened -= 1;
                 break;
             }
-            pool = self.returned.wait(pool).unwrap_or_else(PoisonError::into_inner);
+            pool = wait(&self.returned, pool);
         }
         drop(pool);
         // Borrowed before it exists, so that a failure to open frees its slot.
@@ -70,7 +71,7 @@ impl Readers {
 
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
-        let mut pool = self.readers.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pool = lock(&self.readers.pool);
         match self.connection.take() {
             Some(connection) => pool.idle.push(connection),
             None => pool.n_unopened += 1,

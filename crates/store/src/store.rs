@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::JobId;
 use ringback_proto::record::{Record, UnixMs};
+use ringback_sync::lock;
 use tokio::sync::{Notify, oneshot};
 
 use crate::error::{CommitError, OpenStoreError, QueueFull};
@@ -196,7 +197,7 @@ impl Inner {
     }
 
     fn close(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         let Some(thread) = thread else { return };
         // The last handle may be dropped inside a callback, on the writer's own thread; that thread
         // then ends on its own, because no sender is left.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringback_broker::Broker;
 use ringback_client::{Client, Config as ClientConfig, ConnectError, Credentials, Subscriber};
-use ringback_edge_hoot::{Config, HootEdge, ListenAddresses};
+use ringback_edge_hoot::{Clock, Config, HootEdge, ListenAddresses};
 use ringback_proto::principal::Level;
 use ringback_proto::request::{TokenCreateRequest, TokenCreatedResponse};
 use ringback_proto::secret::Secret;
@@ -14,6 +14,9 @@ use crate::world::{EdgeTasks, Setup, World};
 
 /// More than any test connects.
 const PEERS_MAX: usize = 1 << 16;
+
+/// The usual silence after which a worker is gone.
+pub const PEER_IDLE: Duration = Duration::from_secs(30);
 
 impl Setup {
     /// Adds the HOOT01 edge, on ports of its own. They stay the same after a restart.
@@ -32,7 +35,8 @@ impl Setup {
             message_bytes_max: 64 << 20,
             peer_backlog_bytes_max: 80 << 20,
             peers_max: PEERS_MAX,
-            peer_idle: Duration::from_secs(30),
+            peer_idle: PEER_IDLE,
+            clock: Clock::default(),
             set_trace_parent: |_, _| {},
         };
         change(&mut config);
@@ -56,6 +60,11 @@ impl World {
     /// Starts a broker with the HOOT01 edge.
     pub async fn with_hoot() -> Self {
         Setup::new().hoot().start().await
+    }
+
+    /// Moves the clock by which the HOOT01 edge knows silent workers.
+    pub fn pass_for_workers(&self, time: Duration) {
+        self.hoot().clock.advance(time);
     }
 
     fn hoot(&self) -> &Config {

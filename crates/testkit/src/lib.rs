@@ -58,6 +58,8 @@ mod world;
 pub use call::{plain, reply, result};
 #[cfg(feature = "world")]
 pub use config::{IDLER, NoConfig, broker_config, shell_agent};
+#[cfg(feature = "hoot")]
+pub use hoot::PEER_IDLE;
 #[cfg(feature = "logs")]
 pub use logs::Logs;
 #[cfg(feature = "hoot")]

@@ -1,8 +1,9 @@
 //! Captures the logs of this process for searching.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use ringback_sync::lock;
 use tracing::Subscriber;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::filter::LevelFilter;
@@ -44,14 +45,14 @@ impl Logs {
     /// Returns all of it.
     #[must_use]
     pub fn text(&self) -> String {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = lock(&self.0);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
 impl io::Write for Logs {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        lock(&self.0).extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

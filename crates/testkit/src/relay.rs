@@ -3,12 +3,13 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_broker::{Broker, RelayDoor};
 use ringback_edge_relay::{Config, RelayEdge};
 use ringback_proto::ids::SessionId;
+use ringback_sync::lock;
 
 use crate::world::{Setup, World};
 
@@ -26,7 +27,7 @@ impl RelayDoor for RelayProbe {
         session: SessionId,
         dir: &Utf8Path,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dirs = lock(&self.dirs);
         dirs.insert(session, dir.to_owned());
         self.edge.open(broker, session, dir)
     }
@@ -59,7 +60,7 @@ impl World {
     #[must_use]
     pub fn socket(&self, session: SessionId) -> Utf8PathBuf {
         let noted = self.setup.relay.as_ref().expect("the relay edge");
-        let dirs = noted.dirs.lock().unwrap_or_else(PoisonError::into_inner);
+        let dirs = lock(&noted.dirs);
         dirs[&session].join("relay.sock")
     }
 }

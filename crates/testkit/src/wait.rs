@@ -60,6 +60,8 @@ pub fn wait_for(what: &str, mut condition: impl AsyncFnMut() -> bool) -> impl Fu
 /// runtime must have one thread. What has its own clock, such as a process or the thread of the
 /// HOOT01 edge, is not affected.
 pub async fn pass(time: Duration) {
+    // A task that was just spawned starts its timers first.
+    tokio::task::yield_now().await;
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use ringback_core::Now;
 use ringback_proto::ids::{SessionId, TokenId};
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use x25519_dalek::{PublicKey, StaticSecret};
 
 use crate::kernel::Entropy;
+use crate::sync::{read, write};
 
 /// The prefix of every secret.
 const SECRET_PREFIX: &str = "oub_";
@@ -322,12 +323,12 @@ impl Tokens {
     }
 
     pub(crate) fn insert_token(&self, token: Arc<Token>) {
-        self.table.write().unwrap_or_else(PoisonError::into_inner).insert(token);
+        write(&self.table).insert(token);
     }
 
     /// Forgets a key that ended with its session. Remaining handles to it know that it ended.
     pub(crate) fn forget(&self, id: TokenId) {
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = write(&self.table);
         if let Some(token) = table.by_id.remove(&id) {
             table.by_hash.remove(&token.record.secret_hash);
         }
@@ -397,7 +398,7 @@ impl Tokens {
     }
 
     fn read<T>(&self, look: impl FnOnce(&TokenTable) -> T) -> T {
-        look(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+        look(&read(&self.table))
     }
 }
 

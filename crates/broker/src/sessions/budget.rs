@@ -12,6 +12,7 @@ use ringback_proto::request::{
 };
 use ringback_proto::{Error, Result};
 use tokio::sync::Notify;
+use tokio::time::Sleep;
 
 use crate::Broker;
 use crate::kernel::Kernel;
@@ -301,18 +302,19 @@ impl Budgets {
             self.conversations.say(budget.holder, asked(question, &spent));
             let (budgets, budget) = (Arc::clone(self), Arc::clone(budget));
             let id = question.request_id.clone();
+            // The time counts from the question, not from when the task first runs.
+            let late = tokio::time::sleep(wait);
             drop(
                 self.kernel
                     .tasks
-                    .spawn(async move { budgets.wait_for_answer(&budget, &id, wait).await }),
+                    .spawn(async move { budgets.wait_for_answer(&budget, &id, late).await }),
             );
         }
         verdict
     }
 
     /// Stops the agents of a budget if no answer comes in time.
-    async fn wait_for_answer(self: &Arc<Self>, budget: &Budget, request_id: &str, wait: Duration) {
-        let late = tokio::time::sleep(wait);
+    async fn wait_for_answer(self: &Arc<Self>, budget: &Budget, request_id: &str, late: Sleep) {
         tokio::pin!(late);
         loop {
             let changed = budget.changed.notified();

@@ -102,7 +102,7 @@ pub enum LineEvent {
     Back {
         /// Whether the daemon had forgotten the line: then no earlier call is waiting for an
         /// answer.
-        anew: bool,
+        registered_again: bool,
     },
 }
 
@@ -240,7 +240,7 @@ impl Line {
                     let (at, pause) = (*retry_at, *pause);
                     tokio::time::sleep_until(at).await;
                     match self.reopen().await {
-                        Ok(anew) => return Ok(LineEvent::Back { anew }),
+                        Ok(registered_again) => return Ok(LineEvent::Back { registered_again }),
                         Err(error) if error.is_final() => return Err(error),
                         Err(error) => {
                             tracing::debug!(%error, "cannot reopen the line yet");
@@ -274,12 +274,12 @@ impl Line {
         // The stream first: it ends the grace period, so that the line cannot lapse between the
         // two.
         let stream = self.stream().await?;
-        let anew = !self.is_registered().await?;
-        if anew {
+        let registered_again = !self.is_registered().await?;
+        if registered_again {
             self.full_names = self.register().await?;
         }
         self.state = State::Up(Box::new(stream));
-        Ok(anew)
+        Ok(registered_again)
     }
 
     async fn register(&self) -> Result<Vec<String>, LineError> {

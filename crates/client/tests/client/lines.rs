@@ -196,8 +196,8 @@ async fn a_lost_stream_is_reopened_and_a_forgotten_line_registered_again() {
             stream
         };
         let (back, again) = tokio::join!(event(&mut line), coming_back);
-        let LineEvent::Back { anew } = back.unwrap() else { panic!("it is back") };
-        assert_eq!(anew, !is_known);
+        let LineEvent::Back { registered_again } = back.unwrap() else { panic!("it is back") };
+        assert_eq!(registered_again, !is_known);
         stream = again;
     }
 }

@@ -98,10 +98,7 @@ impl<T> Registry<T> {
             .filter(|tool| tool.is_seen_by(principal))
             .ok_or_else(|| Error::not_found("tool", name))?;
         if principal.level < LEVEL {
-            return Err(Error::forbidden(
-                &format!("`{name}`"),
-                format!("a token with scope `{LEVEL}`; yours has `{}`", principal.level),
-            ));
+            return Err(Error::lacks_scope(&format!("`{name}`"), LEVEL, principal.level));
         }
         Ok(Arc::clone(tool))
     }
@@ -186,10 +183,7 @@ pub fn may_offer(principal: &Principal) -> Result<()> {
     if principal.level >= LEVEL {
         return Ok(());
     }
-    Err(Error::forbidden(
-        "offering tools",
-        format!("a token with scope `{LEVEL}`; yours has `{}`", principal.level),
-    ))
+    Err(Error::lacks_scope("offering tools", LEVEL, principal.level))
 }
 
 pub(super) fn taken(full_name: &str) -> Error {

@@ -1,9 +1,10 @@
 //! The calls that a worker was given, until they end.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ringback_proto::ids::RequestId;
+use ringback_sync::lock;
 use tokio::sync::mpsc;
 
 use super::reply::WorkerReply;
@@ -38,7 +39,7 @@ pub(super) type Chunks = (Arc<str>, mpsc::Sender<WorkerReply>, Option<mpsc::Rece
 
 impl OpenCalls {
     pub(super) fn lock(&self) -> MutexGuard<'_, CallTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     pub(super) fn take(&self, request_id: RequestId) -> Option<OpenCall> {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_client::{Client, ServeError, ServingState, Worker, WorkerCall, WorkerTools};
@@ -17,13 +16,10 @@ use ringback_proto::{
     CallOptions, Certainty, Error, ErrorKind, RequestEnvelope, ResponseEnvelope, StreamChunk,
     ToolCall, ToolResponse,
 };
-use ringback_testkit::{GRACE, Hello, RawPeer, Setup, World, wait_for, within};
+use ringback_testkit::{GRACE, Hello, PEER_IDLE, RawPeer, World, wait_for, within};
 use tokio::task::JoinSet;
 
 use crate::support::*;
-
-/// How long a silent worker is kept where a test waits for that.
-const PEER_IDLE: Duration = Duration::from_secs(2);
 
 /// Returns `{"b": 2, "a": [1, nil], "b2": bin 0..=255}` in an order and with widths that no encoder
 /// chooses.
@@ -319,12 +315,7 @@ enum Goodbye {
 #[tokio::test(flavor = "multi_thread")]
 async fn when_a_worker_goes_its_calls_fail_as_gone_or_move_if_that_does_no_harm() {
     for goodbye in [Goodbye::Disconnect, Goodbye::Drop, Goodbye::Silence] {
-        let setup = match goodbye {
-            Goodbye::Disconnect | Goodbye::Drop => Setup::new().hoot(),
-            // The edge has a thread and a clock of its own.
-            Goodbye::Silence => Setup::new().hoot_with(|hoot| hoot.peer_idle = PEER_IDLE),
-        };
-        let daemon = setup.start().await;
+        let daemon = World::with_hoot().await;
         let tools = || vec![named("render"), idempotent("mix")];
         let mut goes = raw_worker(&daemon, "studio", tools()).await;
         let mut caller = raw(&daemon).await;
@@ -334,7 +325,9 @@ async fn when_a_worker_goes_its_calls_fail_as_gone_or_move_if_that_does_no_harm(
         next(&mut goes, Command::Request).await;
         caller.send_frame(moves.clone()).await.unwrap();
         next(&mut goes, Command::Request).await;
-        let stays = daemon_worker(&daemon, tools()).await;
+        let mut more = tools();
+        more.push(named("alive"));
+        let stays = daemon_worker(&daemon, more).await;
         match goodbye {
             Goodbye::Disconnect => {
                 let bye = Frame::new(Command::Disconnect, RequestId::random(), Body::Empty);
@@ -345,11 +338,17 @@ async fn when_a_worker_goes_its_calls_fail_as_gone_or_move_if_that_does_no_harm(
                 drop(goes);
                 answers(&mut caller, &fails, &moves).await;
             }
-            // It answers the pings of the transport, like a library in a program that hangs.
-            Goodbye::Silence => tokio::select! {
-                told = goes.recv() => panic!("an unexpected message: {told:?}"),
-                () = answers(&mut caller, &fails, &moves) => {}
-            },
+            // It stays connected, like a library in a program that hangs. The other worker answers
+            // between the two steps.
+            Goodbye::Silence => {
+                daemon.pass_for_workers(PEER_IDLE * 2 / 3);
+                let alive = call("studio_alive", nothing(), CallOptions::default());
+                caller.send_frame(alive.clone()).await.unwrap();
+                assert_eq!(envelope(&mut caller, &alive).await, success(nothing()));
+                daemon.pass_for_workers(PEER_IDLE * 2 / 3);
+                answers(&mut caller, &fails, &moves).await;
+                assert_pings(&mut goes).await;
+            }
         }
         stays.close().await;
         daemon.stop().await;
@@ -376,9 +375,7 @@ async fn daemon_worker(daemon: &World, tools: Vec<OfferedTool>) -> Worker {
     for tool in tools {
         echo = echo.raw_tool(tool, |call: WorkerCall| async move { Ok(call.arguments().clone()) });
     }
-    let mut config = daemon.client_config(daemon.admin_token());
-    // Often enough for a daemon with a short silence limit.
-    (config.heartbeat_interval, config.heartbeat_misses_max) = (PEER_IDLE / 10, 600);
+    let config = daemon.client_config(daemon.admin_token());
     within("a worker", Worker::serve(config, echo)).await.unwrap()
 }
 
@@ -526,10 +523,10 @@ async fn a_worker_serves_again_after_a_restart_and_a_refused_one_says_why() {
 /// heartbeats.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_says_anything_is_not_taken_for_gone() {
-    let daemon = Setup::new().hoot_with(|hoot| hoot.peer_idle = PEER_IDLE).start().await;
+    let daemon = World::with_hoot().await;
     let mut worker = raw_worker(&daemon, "studio", vec![named("render")]).await;
     let mut caller = raw(&daemon).await;
-    let asked = call("studio_render", nothing(), CallOptions::default());
+    let asked = call("studio_render", nothing(), STREAM);
     caller.send_frame(asked.clone()).await.unwrap();
     let given = next(&mut worker, Command::Request).await;
     // A younger worker that says nothing is gone first: the other one would be gone by then.
@@ -538,23 +535,23 @@ async fn a_worker_that_says_anything_is_not_taken_for_gone() {
     let lost = call("hall_echo", nothing(), CallOptions::default());
     other.send_frame(lost.clone()).await.unwrap();
     next(&mut silent, Command::Request).await;
-    let busy = async {
-        loop {
-            let chunk = StreamChunk::Progress { percent: 1.0, message: "at work".to_owned() };
-            let told =
-                ResponseEnvelope::StreamChunk { stream_id: StreamId::from_random([7; 16]), chunk };
-            answer(&mut worker, given.request_id, &told).await;
-            tokio::time::sleep(PEER_IDLE / 10).await;
-        }
-    };
-    tokio::select! {
-        () = busy => {}
-        // It answers the pings of the transport.
-        told = silent.recv() => panic!("an unexpected message: {told:?}"),
-        lost = envelope(&mut other, &lost) => assert_gone(lost),
+    for step in 1..=3 {
+        daemon.pass_for_workers(PEER_IDLE / 2);
+        let (level, message) = (LogLevel::Info, format!("step {step}"));
+        let chunk = StreamChunk::LogLine { level, message };
+        let sent =
+            ResponseEnvelope::StreamChunk { stream_id: StreamId::from_random([7; 16]), chunk };
+        answer(&mut worker, given.request_id, &sent).await;
+        // When the caller has it, the edge has heard the worker.
+        within("the chunk", async {
+            let is_chunk = |reply| matches!(reply, ResponseEnvelope::StreamChunk { .. });
+            while !is_chunk(envelope(&mut caller, &asked).await) {}
+        })
+        .await;
     }
+    assert_gone(envelope(&mut other, &lost).await);
     answer(&mut worker, given.request_id, &success(odd_value())).await;
-    let reply = reply_to(&mut caller, asked.request_id).await;
-    assert_eq!(*body(&reply), Bytes::from(success(odd_value()).encode()));
+    let end = envelope(&mut caller, &asked).await;
+    assert!(matches!(end, ResponseEnvelope::StreamEnd { final_response: Some(_), .. }), "{end:?}");
     daemon.stop().await;
 }

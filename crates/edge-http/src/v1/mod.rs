@@ -14,10 +14,10 @@ mod tickets;
 mod tokens;
 mod tools;
 
-use ringback_broker::{Answer, Call, Credential, Edge};
+use ringback_broker::{Call, Credential, Edge};
 use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
 use ringback_proto::ids::RequestId;
-use ringback_proto::{Error, ResponseEnvelope, Tool};
+use ringback_proto::{Error, Tool};
 
 pub use self::blobs::PATH as BLOBS;
 use crate::api::Route;
@@ -59,24 +59,7 @@ async fn ask_once<T: Tool>(
         options: CallOptions::default(),
     };
     let call = Call { credential, edge: Edge::Http, envelope, request_id };
-    let reply = match state.broker().call(call) {
-        Answer::Now(reply) => Some(reply),
-        Answer::Later(mut replies, _) => replies.next().await,
-    };
-    match reply {
-        Some(ResponseEnvelope::Success { response }) => {
-            T::Response::try_from(response).map_err(|_| unexpected())
-        }
-        Some(ResponseEnvelope::Error(error)) => Err(Error::from(error).into()),
-        Some(
-            ResponseEnvelope::JobStarted { .. }
-            | ResponseEnvelope::Ack { .. }
-            | ResponseEnvelope::StreamStart { .. }
-            | ResponseEnvelope::StreamChunk { .. }
-            | ResponseEnvelope::StreamEnd { .. },
-        )
-        | None => Err(unexpected()),
-    }
+    Ok(state.broker().call(call).wait::<T>().await?)
 }
 
 pub(crate) fn unexpected() -> HttpError {

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::{poll_fn, ready};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use futures_util::{Stream, StreamExt as _};
 use ringback_broker::{Broker, Credential, LineCall, PartyMessage, StreamMode};
 use ringback_proto::ids::SessionId;
 use ringback_proto::request::SessionEventInfo;
+use ringback_sync::lock;
 use tokio::sync::Notify;
 
 pub(super) use self::questions::on_reply;
@@ -176,7 +177,7 @@ impl Courier {
     }
 
     fn lock(&self) -> MutexGuard<'_, CourierState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

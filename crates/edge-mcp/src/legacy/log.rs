@@ -3,11 +3,12 @@
 
 use std::collections::VecDeque;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
+use ringback_sync::lock;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -167,7 +168,7 @@ impl StreamLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

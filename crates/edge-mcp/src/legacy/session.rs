@@ -1,9 +1,10 @@
 //! One MCP session: its client, its streams and its calls.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ringback_mcp_wire::{Id, LogLevel, Version};
+use ringback_sync::lock;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -179,7 +180,7 @@ impl Session {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,10 +1,11 @@
 //! All MCP sessions: bounded, visible only to their owner, ended when unused.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ringback_mcp_wire::Version;
 use ringback_mcp_wire::outgoing::{self, ServerNotification};
+use ringback_sync::lock;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -113,7 +114,7 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.by_id)
     }
 }
 

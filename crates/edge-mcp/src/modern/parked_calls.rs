@@ -2,11 +2,12 @@
 //! name that cannot be guessed, valid once, for a limited time, for its own caller.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::request::SessionEventsRequest;
+use ringback_sync::lock;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -71,6 +72,6 @@ impl ParkedCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, ParkedCall)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

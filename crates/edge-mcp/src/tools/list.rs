@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use ringback_broker::{Answer, Broker, Call, Credential, Edge, OfferedTool};
+use ringback_broker::{Broker, Call, Credential, Edge, OfferedTool};
 use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, Stamp, ToolsPage};
 use ringback_mcp_wire::{Fault, Id, Object, RawValue, compact, names};
+use ringback_proto::Error;
 use ringback_proto::envelope::RequestEnvelope;
-use ringback_proto::request::{ListToolsRequest, ToolInfo};
+use ringback_proto::request::{ListToolsRequest, ToolInfo, ToolsListResponse};
 use ringback_proto::tool::find;
-use ringback_proto::{Error, ResponseEnvelope, ToolResponse};
+use ringback_proto::tool::tools::ListTools;
 use serde_json::value::to_raw_value;
 
 use super::native::{ToolListing, ToolMeta, native};
@@ -46,7 +47,7 @@ fn callers_page(
     cursor: Option<String>,
     stamp: Stamp<'_>,
 ) -> Result<String, Error> {
-    let (tools, next_cursor) =
+    let ToolsListResponse { tools, next_cursor } =
         listed(broker, credential, ListToolsRequest { cursor, prefix: None })?;
     let is_native = |tool: &ToolInfo| find(&tool.name).is_some();
     let on_lines =
@@ -61,7 +62,7 @@ fn callers_page(
 pub(super) fn behind(broker: &Broker, credential: &Credential, made: &str) -> Option<String> {
     let mut request = ListToolsRequest::default();
     loop {
-        let (tools, next_cursor) = listed(broker, credential, request).ok()?;
+        let ToolsListResponse { tools, next_cursor } = listed(broker, credential, request).ok()?;
         if let Some(tool) = tools.into_iter().find(|tool| names::offered(&tool.name) == made) {
             return Some(tool.name);
         }
@@ -73,24 +74,9 @@ fn listed(
     broker: &Broker,
     credential: &Credential,
     request: ListToolsRequest,
-) -> Result<(Vec<ToolInfo>, Option<String>), Error> {
+) -> Result<ToolsListResponse, Error> {
     let envelope = RequestEnvelope::plain(request);
-    let unexpected = || Error::internal("mcp", "`list_tools` did not answer with a list");
-    match broker.call(Call { credential, edge: Edge::Mcp, envelope, request_id: None }) {
-        Answer::Now(ResponseEnvelope::Success { response: ToolResponse::ToolsList(list) }) => {
-            Ok((list.tools, list.next_cursor))
-        }
-        Answer::Now(ResponseEnvelope::Error(error)) => Err(error.into()),
-        Answer::Now(
-            ResponseEnvelope::Success { .. }
-            | ResponseEnvelope::JobStarted { .. }
-            | ResponseEnvelope::Ack { .. }
-            | ResponseEnvelope::StreamStart { .. }
-            | ResponseEnvelope::StreamChunk { .. }
-            | ResponseEnvelope::StreamEnd { .. },
-        )
-        | Answer::Later(..) => Err(unexpected()),
-    }
+    broker.call(Call { credential, edge: Edge::Mcp, envelope, request_id: None }).now::<ListTools>()
 }
 
 fn show(tool: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> ListedTool {

@@ -4,7 +4,7 @@ use ringback_mcp_wire::outgoing::{self, CallResult, Stamp};
 use ringback_mcp_wire::relay::{ERROR_META, RelayedResult, RelayedValue};
 use ringback_mcp_wire::{Code, Fault, Id, RawValue, on_one_line};
 use ringback_proto::any::{Any, Format};
-use ringback_proto::error::ToolError;
+use ringback_proto::error::{TokenProblem, ToolError};
 use ringback_proto::ids::JobId;
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::{Error, ErrorKind, ResponseEnvelope, ToolResponse};
@@ -81,30 +81,17 @@ impl Outcome {
 
     /// Maps kinds of errors to MCP.
     pub(crate) fn error(error: Error, tool: &str) -> Self {
-        let is_tool = error.context().resource_type.as_deref() == Some("tool")
-            && error.context().resource_id.as_deref() == Some(tool);
-        match error.kind() {
-            ErrorKind::NotFound if is_tool => Self::Fault(
+        match error.kind().token_problem() {
+            Some(TokenProblem::Invalid) => Self::Unauthenticated(Box::new(error)),
+            Some(TokenProblem::TooWeak) => Self::Forbidden(Box::new(error)),
+            None if error.is_unknown_tool(tool) => Self::Fault(
                 Fault::invalid_params(error.message()).with_data(&ToolError::from(error)),
             ),
-            ErrorKind::Internal => {
+            None if error.kind() == ErrorKind::Internal => {
                 let fault = Fault::new(Code::Internal, error.message());
                 Self::Fault(fault.with_data(&ToolError::from(error)))
             }
-            ErrorKind::Unauthenticated => Self::Unauthenticated(Box::new(error)),
-            ErrorKind::Forbidden => Self::Forbidden(Box::new(error)),
-            ErrorKind::Invalid
-            | ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::TooLarge
-            | ErrorKind::RateLimited
-            | ErrorKind::Busy
-            | ErrorKind::Gone
-            | ErrorKind::ToolFailed
-            | ErrorKind::Timeout
-            | ErrorKind::Cancelled
-            | ErrorKind::UnsupportedContentType
-            | ErrorKind::Damaged => Self::Failed(Box::new(error)),
+            None => Self::Failed(Box::new(error)),
         }
     }
 

@@ -74,8 +74,8 @@ async fn a_caller_that_starts_over_learns_what_still_waits() {
     let session = start(&client, "myapp", tools()).await;
     let call = agent_calls(&world, &session, "myapp_send", "{}");
     let (_, _, data) = next_call(&mut stream).await;
-    let mut anew = news(&client, None).await;
-    let (_, _, again) = next_call(&mut anew).await;
+    let mut reopened = news(&client, None).await;
+    let (_, _, again) = next_call(&mut reopened).await;
     assert_eq!(again["request_id"], data["request_id"]);
     structured(&respond(&client, &session, &data["request_id"], r#""result":{}"#).await);
     assert_eq!(call.end().await.unwrap(), "{}");

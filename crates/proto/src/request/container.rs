@@ -2,35 +2,15 @@
 
 use super::wire_struct;
 use crate::ids::{ProjectId, WorkspaceId};
+use crate::wire_enum::wire_enum;
 
-/// The state of a container.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ContainerStatus {
-    /// Its program is running.
-    Running,
-    /// It was never started, was stopped, or its program has ended.
-    Stopped,
-}
-
-impl ContainerStatus {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Stopped => "stopped",
-        }
+wire_enum! {
+    /// The state of a container.
+    ContainerStatus {
+        /// Its program is running.
+        Running = "running",
+        /// It was never started, was stopped, or its program has ended.
+        Stopped = "stopped",
     }
 }
 

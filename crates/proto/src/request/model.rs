@@ -3,130 +3,95 @@
 use super::wire_struct;
 use crate::ids::BlobHash;
 
-wire_struct! {
+/// Requests to Orpheus: their own fields, how to sample, and the lineage. The sampling fields are
+/// spelled out in each, because positional arrays cannot nest structs.
+macro_rules! orpheus_requests {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident { $($own:tt)* }
+        max_tokens = $max_tokens:literal
+        $(, num_variations = $num_variations:literal)?
+        $(, model = $model:literal)?;
+    )+) => { wire_struct! {$(
+        $(#[$meta])*
+        $name with_lineage {
+            $($own)*
+            #[doc = $max_tokens]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            max_tokens: Option<u32>,
+            $(
+                #[doc = $num_variations]
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                num_variations: Option<u32>,
+            )?
+            /// The sampling temperature: 0 to 2, default 1.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            temperature: Option<f32>,
+            /// The top-p sampling threshold: 0 to 1, default 0.95.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            top_p: Option<f32>,
+            $(
+                #[doc = $model]
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                model: Option<String>,
+            )?
+            /// The random seed: the same seed produces the same music. If absent, one is drawn and
+            /// reported. Music services do not support seeds.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            seed: Option<u64>,
+        }
+    )+} };
+}
+
+orpheus_requests! {
     /// New music to generate.
     #[derive(Default)]
-    OrpheusGenerateRequest with_lineage {
-        /// The maximum length in tokens, about three per note: 1 to 8192, default 1024.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        max_tokens: Option<u32>,
-        /// The number of variations: 1 to 16, default 1.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        num_variations: Option<u32>,
-        /// The sampling temperature: 0 to 2, default 1.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        temperature: Option<f32>,
-        /// The top-p sampling threshold: 0 to 1, default 0.95.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        top_p: Option<f32>,
-        /// The model that the music service runs; `base` if absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        /// The random seed: the same seed produces the same music. If absent, one is drawn and
-        /// reported. Music services do not support seeds.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        seed: Option<u64>,
-    }
+    OrpheusGenerateRequest {}
+    max_tokens = "The maximum length in tokens, about three per note: 1 to 8192, default 1024.",
+    num_variations = "The number of variations: 1 to 16, default 1.",
+    model = "The model that the music service runs; `base` if absent.";
 
     /// New music that starts like an existing piece.
-    OrpheusGenerateSeededRequest with_lineage {
+    OrpheusGenerateSeededRequest {
         /// The hash of the MIDI file whose start and style it takes.
         seed_hash: BlobHash,
-        /// The maximum length in tokens, about three per note: 1 to 8192, default 1024.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        max_tokens: Option<u32>,
-        /// The number of variations: 1 to 16, default 1.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        num_variations: Option<u32>,
-        /// The sampling temperature: 0 to 2, default 1.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        temperature: Option<f32>,
-        /// The top-p sampling threshold: 0 to 1, default 0.95.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        top_p: Option<f32>,
-        /// The model that the music service runs; `base` if absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        /// The random seed: the same seed produces the same music. If absent, one is drawn and
-        /// reported. Music services do not support seeds.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        seed: Option<u64>,
     }
+    max_tokens = "The maximum length in tokens, about three per note: 1 to 8192, default 1024.",
+    num_variations = "The number of variations: 1 to 16, default 1.",
+    model = "The model that the music service runs; `base` if absent.";
 
     /// A piece to continue.
-    OrpheusContinueRequest with_lineage {
+    OrpheusContinueRequest {
         /// The hash of the MIDI file to continue.
         input_hash: BlobHash,
-        /// The maximum length to add in tokens, about three per note: 1 to 8192, default 1024.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        max_tokens: Option<u32>,
-        /// The number of variations: 1 to 16, default 1.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        num_variations: Option<u32>,
-        /// The sampling temperature: 0 to 2, default 1.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        temperature: Option<f32>,
-        /// The top-p sampling threshold: 0 to 1, default 0.95.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        top_p: Option<f32>,
-        /// The model that the music service runs; `base` if absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        /// The random seed: the same seed produces the same music. If absent, one is drawn and
-        /// reported. Music services do not support seeds.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        seed: Option<u64>,
     }
+    max_tokens = "The maximum length to add in tokens, about three per note: 1 to 8192, default 1024.",
+    num_variations = "The number of variations: 1 to 16, default 1.",
+    model = "The model that the music service runs; `base` if absent.";
 
     /// A bridge between two pieces.
-    OrpheusBridgeRequest with_lineage {
+    OrpheusBridgeRequest {
         /// The hash of the MIDI file it leads from.
         section_a_hash: BlobHash,
         /// The hash of the MIDI file it leads to; open-ended if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         section_b_hash: Option<BlobHash>,
-        /// The maximum length in tokens, about three per note: 1 to 8192, default 1024.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        max_tokens: Option<u32>,
-        /// The sampling temperature: 0 to 2, default 1.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        temperature: Option<f32>,
-        /// The top-p sampling threshold: 0 to 1, default 0.95.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        top_p: Option<f32>,
-        /// The model that the music service runs; the service chooses if absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        /// The random seed: the same seed produces the same music. If absent, one is drawn and
-        /// reported. Music services do not support seeds.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        seed: Option<u64>,
     }
+    max_tokens = "The maximum length in tokens, about three per note: 1 to 8192, default 1024.",
+    model = "The model that the music service runs; the service chooses if absent.";
 
     /// Music to generate whose end leads back to its start.
     #[derive(Default)]
-    OrpheusLoopsRequest with_lineage {
+    OrpheusLoopsRequest {
         /// The hash of a MIDI file whose style it takes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed_hash: Option<BlobHash>,
-        /// The maximum length in tokens, about three per note: 1 to 8192, default 1024.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        max_tokens: Option<u32>,
-        /// The number of variations: 1 to 16, default 1.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        num_variations: Option<u32>,
-        /// The sampling temperature: 0 to 2, default 1.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        temperature: Option<f32>,
-        /// The top-p sampling threshold: 0 to 1, default 0.95.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        top_p: Option<f32>,
-        /// The random seed: the same seed produces the same music. If absent, one is drawn and
-        /// reported. Music services do not support seeds.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        seed: Option<u64>,
     }
+    max_tokens = "The maximum length in tokens, about three per note: 1 to 8192, default 1024.",
+    num_variations = "The number of variations: 1 to 16, default 1.";
+}
 
+wire_struct! {
     /// Music to classify.
     OrpheusClassifyRequest {
         /// The hash of the MIDI file.

@@ -3,75 +3,31 @@
 use super::wire_struct;
 use crate::data::Data;
 use crate::ids::{ArtifactId, BlobHash, ProjectId, WorkspaceId};
+use crate::wire_enum::wire_enum;
 
-/// The kind of a workspace entry.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum FileKind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link, which is never followed.
-    Symlink,
-    /// A pipe, a socket or a device, which is never opened.
-    Other,
-}
-
-impl FileKind {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Directory => "directory",
-            Self::Symlink => "symlink",
-            Self::Other => "other",
-        }
+wire_enum! {
+    /// The kind of a workspace entry.
+    FileKind {
+        /// A regular file.
+        File = "file",
+        /// A directory.
+        Directory = "directory",
+        /// A symbolic link, which is never followed.
+        Symlink = "symlink",
+        /// A pipe, a socket or a device, which is never opened.
+        Other = "other",
     }
 }
 
-/// The kind of a change.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
-    /// The file is new.
-    Added,
-    /// The file was removed.
-    Removed,
-    /// The file was changed.
-    Modified,
-}
-
-impl ChangeKind {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Removed => "removed",
-            Self::Modified => "modified",
-        }
+wire_enum! {
+    /// The kind of a change.
+    ChangeKind {
+        /// The file is new.
+        Added = "added",
+        /// The file was removed.
+        Removed = "removed",
+        /// The file was changed.
+        Modified = "modified",
     }
 }
 

@@ -4,7 +4,8 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
 
-use crate::config::{Config, Environment, ServeFlags, config_path};
+use crate::commands::local::LocalArgs;
+use crate::config::{Config, Environment, config_path};
 use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -19,15 +20,9 @@ pub struct ConfigArgs {
     /// What to do
     #[command(subcommand)]
     pub action: ConfigAction,
-    /// Configuration file to read
-    #[arg(long, value_name = "FILE", global = true)]
-    pub config: Option<PathBuf>,
-    /// Data directory, as for `serve`
-    #[arg(long, value_name = "DIR", global = true)]
-    pub data_dir: Option<String>,
-    /// Print one JSON document
-    #[arg(long, global = true)]
-    pub json: bool,
+    /// Where the configuration is
+    #[command(flatten)]
+    pub local: LocalArgs,
 }
 
 /// Actions on the configuration.
@@ -55,12 +50,7 @@ struct ConfigLocation {
 }
 
 pub(crate) fn run(args: &ConfigArgs, environment: &Environment) -> Result<(), Failure> {
-    let screen = Screen::new(args.json);
-    let flags = ServeFlags {
-        config: args.config.clone(),
-        data_dir: args.data_dir.clone(),
-        ..ServeFlags::default()
-    };
+    let (screen, flags) = (args.local.screen(), args.local.flags());
     let file = config_path(&flags, environment);
     match args.action {
         ConfigAction::Show => {

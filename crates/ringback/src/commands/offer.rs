@@ -168,8 +168,8 @@ async fn serve(line: &mut Line, calls: &mut Calls, screen: Screen) -> Result<(),
             LineEvent::Call(call) => calls.begin(call).await,
             LineEvent::Cancel { request_id, reason } => calls.cancel(&request_id, &reason),
             LineEvent::Lost { reason } => announce(screen, &OfferEvent::Lost { reason: &reason })?,
-            LineEvent::Back { anew } => {
-                if anew {
+            LineEvent::Back { registered_again } => {
+                if registered_again {
                     calls.cancel_all();
                 }
                 announce(screen, &OfferEvent::Back)?;

@@ -9,7 +9,8 @@ use clap::{Args, Subcommand};
 use ringback_egress::{SecretInfo, SecretName, SecretSource, Vault};
 use serde::Serialize;
 
-use crate::config::{Config, Environment, ServeFlags};
+use crate::commands::local::LocalArgs;
+use crate::config::{Config, Environment};
 use crate::failure::Failure;
 use crate::screen::{Screen, maybe_moment};
 
@@ -31,15 +32,9 @@ pub struct SecretArgs {
     /// What to do
     #[command(subcommand)]
     pub action: SecretAction,
-    /// Configuration file to read
-    #[arg(long, value_name = "FILE", global = true)]
-    pub config: Option<PathBuf>,
-    /// Data directory, as for `serve`
-    #[arg(long, value_name = "DIR", global = true)]
-    pub data_dir: Option<String>,
-    /// Print one JSON document
-    #[arg(long, global = true)]
-    pub json: bool,
+    /// Where the configuration is
+    #[command(flatten)]
+    pub local: LocalArgs,
 }
 
 /// Actions on secrets.
@@ -96,12 +91,7 @@ struct SecretList {
 }
 
 pub(crate) async fn run(args: SecretArgs, environment: &Environment) -> Result<(), Failure> {
-    let screen = Screen::new(args.json);
-    let flags = ServeFlags {
-        config: args.config.clone(),
-        data_dir: args.data_dir.clone(),
-        ..ServeFlags::default()
-    };
+    let (screen, flags) = (args.local.screen(), args.local.flags());
     let config = Config::load(&flags, environment)?;
     let vault = config.vault();
     match args.action {

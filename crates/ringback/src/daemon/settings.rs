@@ -11,7 +11,7 @@ use ringback_broker::{
     AgentCommand, ConfigView, Confinement, ContainerSettings, InsideProgram, LineSettings,
     SandboxRules, SessionDoors, SessionSettings,
 };
-use ringback_edge_hoot::{Ipc, ListenAddresses};
+use ringback_edge_hoot::{Clock, Ipc, ListenAddresses};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
 use ringback_egress::{KeyFile, KeySource, ModelDoors, Provider, Vault};
@@ -295,6 +295,7 @@ pub(super) fn hoot(
         peer_backlog_bytes_max: hoot.send_queue.as_usize(),
         peers_max: files.hoot(files.http(config.http.max_connections)),
         peer_idle: hoot.peer_idle.0,
+        clock: Clock::default(),
         set_trace_parent: telemetry::set_parent,
     })
 }

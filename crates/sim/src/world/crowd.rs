@@ -2,7 +2,7 @@
 //! is one life of the daemon on a paused clock, through the entry points that edges use.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -17,6 +17,7 @@ use ringback_proto::ids::SessionId;
 use ringback_proto::request::{CallerTool, SessionEndRequest, SessionOpenRequest};
 use ringback_proto::{Error, ErrorKind, ResponseEnvelope, Result, ToolResponse};
 use ringback_store::Store;
+use ringback_sync::lock;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -141,11 +142,11 @@ impl Stage {
 
     fn note(&self, seen: CrowdEvent) {
         let at = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((at, seen));
+        lock(&self.seen).push((at, seen));
     }
 
     fn entries(&self) -> Vec<(u64, CrowdEvent)> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.seen).clone()
     }
 }
 
@@ -164,7 +165,7 @@ async fn pause(rng: &mut StdRng, ms_max: u64) {
 
 impl Room {
     fn session(&self) -> SessionId {
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.session)
     }
 
     /// Runs the caller: declares, subscribes or polls, leaves, withdraws its tools, ends the
@@ -192,7 +193,7 @@ impl Room {
     async fn begin_anew(&self) {
         self.end().await;
         let session = open(&self.stage.broker, &self.owner).await;
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
+        *lock(&self.session) = session;
     }
 
     async fn end(&self) {

@@ -1,10 +1,11 @@
 //! Records the history, from anywhere in a life.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ringback_broker::TableSizes;
 use ringback_proto::ids::JobId;
 use ringback_proto::record::UnixMs;
+use ringback_sync::lock;
 use tokio::time::Instant;
 
 use crate::history::{Entry, HistoryEvent, Reply};
@@ -82,7 +83,7 @@ impl Recorder {
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut RecorderState) -> T) -> T {
-        look(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut lock(&self.written))
     }
 }
 

@@ -10,13 +10,14 @@ mod segment;
 mod writer;
 
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::CallId;
+use ringback_sync::lock;
 
 pub use entry::{Entry, Line, Traffic};
 pub use reader::{AuditCursor, BadAuditCursor};
@@ -110,7 +111,7 @@ impl Audit {
 
     /// Syncs all lines and stops the writer.
     pub fn close(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         let Some(thread) = thread else { return };
         drop(self.inbox.send(Message::Close));
         if thread.join().is_err() {

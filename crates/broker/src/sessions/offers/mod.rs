@@ -16,7 +16,7 @@ use ringback_core::policy::{Visibility, sight};
 use ringback_core::sessions::SessionPlace;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::SessionId;
-use ringback_proto::principal::Principal;
+use ringback_proto::principal::{Level, Principal};
 use ringback_proto::raw::Raw;
 use ringback_proto::request::{CallerServer, CallerTool};
 use ringback_proto::{Error, ErrorKind, Result};
@@ -220,7 +220,8 @@ pub(in crate::sessions) fn check_server(principal: &Principal, named: &CallerSer
     match sight(principal) {
         Visibility::All => {}
         Visibility::Own { .. } => {
-            return Err(Error::forbidden("naming a tool server", "a token with scope `admin`"));
+            let missing = "a token with scope `admin`";
+            return Err(Error::forbidden("naming a tool server", missing).with_scope(Level::Admin));
         }
     }
     if named.command.contains('/') && !named.command.starts_with('/') {

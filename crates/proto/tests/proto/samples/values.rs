@@ -102,6 +102,7 @@ fn tool_error() -> ToolError {
             operation: Some("job_sleep".into()),
             timeout_ms: Some(u64::MAX),
             missing: Some("scope `write`".into()),
+            scope: None,
             reason: Some("the daemon stopped".into()),
             log_id: Some("log_1".into()),
         },

@@ -2,8 +2,9 @@
 //! skip, and cuts connections.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use ringback_sync::lock;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -89,7 +90,7 @@ impl Proxy {
 
 impl TrafficLog {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.connections)
     }
 
     fn add(&self) -> usize {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use ringback_proto::ids::RequestId;
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 use ringback_proto::{Error, ResponseEnvelope};
+use ringback_sync::lock;
 use serde::Serialize;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -188,7 +189,7 @@ impl MockDaemon {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Observations> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.heard)
     }
 
     fn hear(&self, change: impl FnOnce(&mut Observations)) {
