@@ -252,6 +252,7 @@ macro_rules! dispatch {
             job: $job:literal,
             level: $level:ident,
             audit: $audit:ident,
+            $(service: $service:path,)?
             about: $about:literal,
         }
     )*) => {

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::chunk::StreamChunk;
+use crate::garden::{
+    GardenPositionEvent, GardenRegionEvent, GardenTransportEvent, GardenTroubleEvent,
+};
 use crate::ids::{ArtifactId, BlobHash, JobId, ProjectId, SessionId, StreamId};
 use crate::record::{JobState, SessionState};
 
@@ -104,6 +107,18 @@ pub enum Event {
         /// Its new state.
         status: SessionState,
     },
+    /// The garden plays, pauses or stops, or its tempo changed.
+    #[serde(rename = "garden.transport")]
+    GardenTransport(GardenTransportEvent),
+    /// A region of the garden changed.
+    #[serde(rename = "garden.region")]
+    GardenRegion(GardenRegionEvent),
+    /// The garden's playback was disturbed.
+    #[serde(rename = "garden.trouble")]
+    GardenTrouble(GardenTroubleEvent),
+    /// Where the garden plays. Published live and not kept.
+    #[serde(rename = "garden.position")]
+    GardenPosition(GardenPositionEvent),
 }
 
 /// Tools of an HTTP client.
@@ -141,7 +156,7 @@ pub struct ClientToolCall {
 
 impl Event {
     /// Every topic, in the order of the variants.
-    pub const TOPICS: [&'static str; 12] = [
+    pub const TOPICS: [&'static str; 16] = [
         "job.state_changed",
         "job.progress",
         "stream.chunk",
@@ -154,6 +169,10 @@ impl Event {
         "client-tool.completed",
         "client-tool.failed",
         "session.state_changed",
+        "garden.transport",
+        "garden.region",
+        "garden.trouble",
+        "garden.position",
     ];
 
     /// Returns the type of the event, which is also its topic.
@@ -169,6 +188,7 @@ impl Event {
             Self::JobStateChanged { job_id, .. } | Self::JobProgress { job_id, .. } => {
                 Some(*job_id)
             }
+            Self::GardenTransport(event) => event.job_id,
             Self::StreamChunk { .. }
             | Self::ArtifactCreated { .. }
             | Self::ToolsChanged { .. }
@@ -178,7 +198,10 @@ impl Event {
             | Self::ClientToolExecuting(_)
             | Self::ClientToolCompleted { .. }
             | Self::ClientToolFailed { .. }
-            | Self::SessionStateChanged { .. } => None,
+            | Self::SessionStateChanged { .. }
+            | Self::GardenRegion(_)
+            | Self::GardenTrouble(_)
+            | Self::GardenPosition(_) => None,
         }
     }
 
@@ -198,6 +221,10 @@ impl Event {
             Self::ClientToolCompleted { .. } => 9,
             Self::ClientToolFailed { .. } => 10,
             Self::SessionStateChanged { .. } => 11,
+            Self::GardenTransport(_) => 12,
+            Self::GardenRegion(_) => 13,
+            Self::GardenTrouble(_) => 14,
+            Self::GardenPosition(_) => 15,
         }
     }
 }
