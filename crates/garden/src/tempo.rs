@@ -23,7 +23,7 @@ pub struct TempoMap {
 }
 
 /// A tempo and a time signature, from a tick on.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Span {
     change: TempoChange,
     /// The frame of its first tick.
@@ -90,7 +90,7 @@ impl TempoMap {
     /// Returns all changes.
     #[must_use]
     pub fn changes(&self) -> Vec<TempoChange> {
-        self.spans.iter().map(|span| span.change).collect()
+        self.spans.iter().map(|span| span.change.clone()).collect()
     }
 
     /// Returns the frame nearest to a tick.
@@ -112,7 +112,7 @@ impl TempoMap {
     pub fn tick(&self, frame: u64) -> f64 {
         let place = frame as f64;
         let after = self.spans.partition_point(|span| span.frame <= place);
-        let span = self.spans[after.saturating_sub(1)];
+        let span = &self.spans[after.saturating_sub(1)];
         let tick = span.change.at.0 as f64 + (place - span.frame) / span.frames_per_tick;
         let whole = Ticks(tick.round() as u64);
         if self.frame(whole) == frame { whole.0 as f64 } else { tick }
@@ -139,7 +139,7 @@ impl TempoMap {
     /// Returns the tempo and the time signature that hold at a tick.
     #[must_use]
     pub fn at(&self, tick: f64) -> TempoChange {
-        self.span_at(tick).change
+        self.span_at(tick).change.clone()
     }
 
     /// Returns the bar and the beat of a tick. A change of the time signature starts a bar.

@@ -49,6 +49,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("ringback-egress", &["ringback-proto", "ringback-broker", "ringback-service"]),
     (
+        "ringback-garden",
+        &["ringback-proto", "ringback-blobs", "ringback-client", "ringback-studio"],
+    ),
+    (
         "ringback",
         &[
             "ringback-proto",
@@ -64,6 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-client",
             "ringback-studio",
             "ringback-studio-tools",
+            "ringback-garden",
             "ringback-music-services",
             "ringback-inside",
             "ringback-inside-embed",
@@ -120,9 +125,14 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rubato", STUDIO),
     ("rustysynth", STUDIO),
     ("symphonia", STUDIO),
+    ("pulseaudio", GARDEN),
+    ("rtrb", GARDEN),
+    ("thread-priority", GARDEN),
 ];
 
 const STUDIO: &[&str] = &["ringback-studio"];
+
+const GARDEN: &[&str] = &["ringback-garden"];
 
 const HTTP_SPEAKERS: &[&str] = &[
     "ringback-service",

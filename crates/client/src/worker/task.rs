@@ -38,6 +38,8 @@ pub(super) struct WorkerTask {
     running: JoinSet<Frame>,
     /// The request of each task, in case it panics.
     by_task: HashMap<task::Id, Asked>,
+    /// Work to do before the tools are offered.
+    preparing: JoinSet<()>,
     places: Arc<Semaphore>,
     to_outbox: mpsc::Sender<Frame>,
     outbox: mpsc::Receiver<Frame>,
@@ -49,6 +51,8 @@ enum WorkerEvent {
     Ended(Result<(task::Id, Frame), JoinError>),
     /// A running call sends a chunk.
     Chunk(Frame),
+    /// The tools may be offered.
+    Prepared,
 }
 
 /// Whether the task continues, or ends and notifies a waiter.
@@ -86,6 +90,7 @@ impl WorkerTask {
             calls_max: config.calls_max,
             running: JoinSet::new(),
             by_task: HashMap::new(),
+            preparing: JoinSet::new(),
             to_outbox,
             outbox,
         }
@@ -93,15 +98,16 @@ impl WorkerTask {
 
     /// Runs until it is closed or the worker is dropped.
     pub(super) async fn run(mut self) {
-        self.offer();
+        self.prepare();
         let done = loop {
             let has_room = self.link.has_room();
-            let Self { link, closing, running, outbox, .. } = &mut self;
+            let Self { link, closing, running, outbox, preparing, .. } = &mut self;
             let own = async {
                 tokio::select! {
                     biased;
                     Some(ended) = running.join_next_with_id() => WorkerEvent::Ended(ended),
                     Some(chunk) = outbox.recv(), if has_room => WorkerEvent::Chunk(chunk),
+                    Some(_) = preparing.join_next() => WorkerEvent::Prepared,
                     else => pending().await,
                 }
             };
@@ -127,7 +133,7 @@ impl WorkerTask {
 
     fn on_turn(&mut self, turn: LoopEvent<WorkerEvent>) -> Flow {
         match turn {
-            LoopEvent::Up => self.offer(),
+            LoopEvent::Up => self.prepare(),
             LoopEvent::Down { state, reason } => self.link_down(state, reason),
             LoopEvent::Received(Ok(frame)) => self.on_frame(&frame),
             LoopEvent::Received(Err(error)) => {
@@ -135,6 +141,7 @@ impl WorkerTask {
             }
             LoopEvent::Own(WorkerEvent::Ended(ended)) => self.on_ended(ended),
             LoopEvent::Own(WorkerEvent::Chunk(chunk)) => self.on_chunk(chunk),
+            LoopEvent::Own(WorkerEvent::Prepared) => self.offer(),
             LoopEvent::Kept => {}
             LoopEvent::Closed => return ControlFlow::Break(None),
         }
@@ -144,6 +151,7 @@ impl WorkerTask {
     /// Drops the calls of this connection: the daemon has given them up and wants no answers.
     fn link_down(&mut self, state: LinkState, reason: String) {
         self.asked = None;
+        self.preparing = JoinSet::new();
         self.stop_all();
         self.state.send_replace(match state {
             LinkState::Refused => {
@@ -156,6 +164,14 @@ impl WorkerTask {
     fn stop_all(&mut self) {
         for (_, cancelled) in self.calls.drain() {
             cancelled.cancel();
+        }
+    }
+
+    /// Does what the service needs before its tools are offered, then offers them.
+    fn prepare(&mut self) {
+        match self.tools.prepare() {
+            Some(work) => drop(self.preparing.spawn(work)),
+            None => self.offer(),
         }
     }
 

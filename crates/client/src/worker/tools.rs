@@ -20,6 +20,8 @@ const CONCURRENCY: usize = 16;
 
 type ToolFuture = Pin<Box<dyn Future<Output = Result<Bytes, Error>> + Send>>;
 type Handler = Box<dyn Fn(WorkerCall) -> ToolFuture + Send + Sync>;
+type PreparationFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Preparation = Box<dyn Fn() -> PreparationFuture + Send + Sync>;
 
 /// The tools that one worker offers, as a service.
 pub struct WorkerTools {
@@ -27,6 +29,7 @@ pub struct WorkerTools {
     offered: Vec<OfferedTool>,
     handlers: HashMap<String, Handler>,
     concurrency: usize,
+    preparation: Option<Preparation>,
 }
 
 impl std::fmt::Debug for WorkerTools {
@@ -44,7 +47,19 @@ impl WorkerTools {
             offered: Vec::new(),
             handlers: HashMap::new(),
             concurrency: CONCURRENCY,
+            preparation: None,
         }
+    }
+
+    /// Sets work to do on each connection before the tools are offered on it. Without an end to it
+    /// they are never offered, so it must keep its own time.
+    #[must_use]
+    pub fn before_offer<W>(mut self, prepare: impl Fn() -> W + Send + Sync + 'static) -> Self
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        self.preparation = Some(Box::new(move || Box::pin(prepare())));
+        self
     }
 
     /// Sets how many calls run at the same time; further ones wait.
@@ -104,6 +119,11 @@ impl WorkerTools {
 
     pub(super) fn offered(&self) -> &[OfferedTool] {
         &self.offered
+    }
+
+    /// Returns the work to do before the tools are offered, if any.
+    pub(super) fn prepare(&self) -> Option<PreparationFuture> {
+        self.preparation.as_ref().map(|prepare| prepare())
     }
 
     pub(super) const fn calls_max(&self) -> usize {
