@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pulseaudio::protocol::{self, Command, ProtocolError};
 
@@ -25,6 +25,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// The number of the request that opens the stream.
 const OPEN_REQUEST: u32 = 2;
+/// The number of the request that ends it.
+const DRAIN_REQUEST: u32 = 3;
 
 const FRAME_BYTES: usize = CHANNELS * size_of::<f32>();
 
@@ -127,6 +129,23 @@ impl Pulse {
             silent = Duration::ZERO;
             let (_, message) = protocol::read_command_message(&mut self.socket, self.version)?;
             self.on_message(&message)?;
+        }
+        self.drain()
+    }
+
+    /// Waits until the server has played what it has.
+    fn drain(&mut self) -> Result<(), ProtocolError> {
+        let drain = Command::DrainPlaybackStream(self.channel);
+        let version = self.version;
+        protocol::write_command_message(self.socket.get_mut(), DRAIN_REQUEST, &drain, version)?;
+        let start = Instant::now();
+        while start.elapsed() < ANSWER_TIME {
+            if self.has_message()? {
+                let (request, _) = protocol::read_command_message(&mut self.socket, version)?;
+                if request == DRAIN_REQUEST {
+                    break;
+                }
+            }
         }
         Ok(())
     }

@@ -136,8 +136,8 @@ proptest! {
         transport.frame = played;
         let before = old.tick(transport.frame());
         transport.follow(&old, &new);
-        // Within the rounding to a frame of the new tempo.
-        let tolerance = 0.51 * new.at(before).bpm * 960.0 / 60.0 / f64::from(RATE);
+        // Rounded to a frame of the new tempo, and that to the tick it stands for.
+        let tolerance = 1.01 * new.at(before).bpm * 960.0 / 60.0 / f64::from(RATE);
         prop_assert!((new.tick(transport.frame()) - before).abs() <= tolerance);
         if old.frame(Ticks(beat * 960)) >= played {
             prop_assert_eq!(transport.frame(), played);
