@@ -262,3 +262,6 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -208,6 +208,14 @@ impl Orders {
         self
     }
 
+    /// Returns a copy whose deliveries a test receives.
+    #[cfg(test)]
+    pub(crate) fn delivering_elsewhere(mut self) -> (Self, Receiver<Delivery>) {
+        let (to_deliveries, deliveries) = sync_channel(DELIVERIES_MAX);
+        self.deliveries = to_deliveries;
+        (self, deliveries)
+    }
+
     /// Sends a command.
     ///
     /// # Errors

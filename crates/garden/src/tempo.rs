@@ -54,17 +54,17 @@ impl TempoMap {
         }
         let mut map = Self { rate, spans: Vec::with_capacity(changes.len()) };
         for change in changes {
-            map.push(change);
+            map.push(&change);
         }
         map
     }
 
-    fn push(&mut self, change: TempoChange) {
+    fn push(&mut self, change: &TempoChange) {
         let change = TempoChange {
             bpm: if change.bpm.is_finite() { change.bpm.clamp(BPM_MIN, BPM_MAX) } else { BPM_MAX },
             beats_per_bar: change.beats_per_bar.max(1),
             beat_unit: change.beat_unit.clamp(1, 64),
-            ..change
+            ..change.clone()
         };
         if self.spans.last().is_some_and(|last| last.change.at == change.at) {
             self.spans.pop();

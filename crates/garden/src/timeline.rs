@@ -11,7 +11,7 @@ pub const REGIONS_MAX: usize = 10_000;
 pub const TOGETHER_MAX: usize = 64;
 
 /// Why a change is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TimelineError {
     /// The timeline is full.
     #[error("the timeline already has {REGIONS_MAX} regions; delete one first")]

@@ -45,9 +45,10 @@ pub(super) struct Pulse {
 impl Pulse {
     pub(super) fn open(format: Format) -> Result<Self, DeviceError> {
         Self::connect(format).map_err(|error| {
-            let reason = match error {
-                ProtocolError::Io(error) => format!("the sound server does not answer: {error}"),
-                error => error.to_string(),
+            let reason = if let ProtocolError::Io(error) = &error {
+                format!("the sound server does not answer: {error}")
+            } else {
+                error.to_string()
             };
             DeviceError { action: "open", name: NAME.to_owned(), reason }
         })

@@ -68,9 +68,9 @@ impl Rig {
     }
 
     /// A rig whose regions all have a sound.
-    fn ready(regions: Vec<GardenRegion>, sound: impl Fn(&GardenRegion) -> Sound) -> Self {
-        let mut rig = Self::new(regions.clone());
-        for region in &regions {
+    fn ready(regions: &[GardenRegion], sound: impl Fn(&GardenRegion) -> Sound) -> Self {
+        let mut rig = Self::new(regions.to_vec());
+        for region in regions {
             rig.deliver(region, sound(region));
         }
         rig
@@ -139,7 +139,7 @@ fn long() -> GardenRegion {
 
 #[test]
 fn a_region_plays_from_its_first_sample_and_the_position_is_the_frames_played() {
-    let mut rig = Rig::ready(vec![long()], whole);
+    let mut rig = Rig::ready(&[long()], whole);
     rig.transport(Action::Play, GardenAt::Now);
     rig.play(10 * BUFFER);
     let steps: Vec<usize> = rig.left.iter().map(|sample| step_of(*sample)).collect();
@@ -150,7 +150,7 @@ fn a_region_plays_from_its_first_sample_and_the_position_is_the_frames_played() 
 /// Rule: a seek plays the place it names, and the position is right from there on.
 #[test]
 fn a_seek_is_heard_in_the_next_buffer_at_its_exact_frame() {
-    let mut rig = Rig::ready(vec![long()], whole);
+    let mut rig = Rig::ready(&[long()], whole);
     rig.transport(Action::Play, GardenAt::Now);
     rig.play(1024);
     rig.transport(Action::Seek(Ticks(10 * 960)), GardenAt::Now);
@@ -165,7 +165,7 @@ fn a_seek_is_heard_in_the_next_buffer_at_its_exact_frame() {
 
 #[test]
 fn a_planned_seek_acts_at_its_exact_frame_even_if_that_was_already_in_the_ring() {
-    let mut rig = Rig::ready(vec![long()], whole);
+    let mut rig = Rig::ready(&[long()], whole);
     rig.transport(Action::Play, GardenAt::Now);
     let before = BEAT as usize / BUFFER * BUFFER;
     rig.play(before);
@@ -181,7 +181,7 @@ fn a_planned_seek_acts_at_its_exact_frame_even_if_that_was_already_in_the_ring()
 /// Rule: a change of tempo during playback moves no position.
 #[test]
 fn a_tempo_change_while_playing_keeps_the_place_and_later_beats_follow_it() {
-    let mut rig = Rig::ready(vec![long()], whole);
+    let mut rig = Rig::ready(&[long()], whole);
     rig.transport(Action::Play, GardenAt::Now);
     rig.play(1024);
     let arguments = |bpm, position, revision| SetTempoArguments {
@@ -208,7 +208,7 @@ fn a_tempo_change_while_playing_keeps_the_place_and_later_beats_follow_it() {
 /// Rule: a deleted region is not heard from the ring.
 #[test]
 fn a_deleted_region_is_silent_after_its_fade() {
-    let mut rig = Rig::ready(vec![long(), region(2, 0.0, Some(8.0), "audio/wav")], |region| {
+    let mut rig = Rig::ready(&[long(), region(2, 0.0, Some(8.0), "audio/wav")], |region| {
         let level = if region.region_id == long().region_id { 0.25 } else { 0.5 };
         Sound::new(1, vec![level; 400_000])
     });
@@ -227,7 +227,7 @@ fn a_deleted_region_is_silent_after_its_fade() {
 
 #[test]
 fn a_change_elsewhere_leaves_every_sample_as_it_was() {
-    let mut rig = Rig::ready(vec![long()], whole);
+    let mut rig = Rig::ready(&[long()], whole);
     rig.transport(Action::Play, GardenAt::Now);
     for number in 2..50_u8 {
         let far = region(number, 60.0, Some(1.0), "audio/wav");
@@ -244,7 +244,7 @@ fn a_change_elsewhere_leaves_every_sample_as_it_was() {
 /// Rule: an emergency pause waits for no other command.
 #[test]
 fn an_emergency_pause_overtakes_a_queue_of_commands() {
-    let mut rig = Rig::ready(vec![long()], whole);
+    let mut rig = Rig::ready(&[long()], whole);
     rig.transport(Action::Play, GardenAt::Now);
     rig.play(1024);
     for n in 0..1000 {
@@ -252,8 +252,11 @@ fn an_emergency_pause_overtakes_a_queue_of_commands() {
         let order = move |engine: &mut Engine| drop(engine.transport(seek, None, None));
         rig.orders.send(Box::new(order)).unwrap();
     }
-    let pause = |engine: &mut Engine| drop(engine.emergency_pause());
-    rig.orders.send_urgent(Box::new(pause)).unwrap();
+    rig.orders
+        .send_urgent(Box::new(|engine| {
+            engine.emergency_pause();
+        }))
+        .unwrap();
     assert!(rig.renderer.turn(), "commands still wait");
     assert_eq!(rig.status().0, TransportState::Paused);
     rig.buffer();
@@ -264,7 +267,7 @@ fn an_emergency_pause_overtakes_a_queue_of_commands() {
 /// Rule: neither 10,000 commands nor a listener that takes nothing causes an underrun.
 #[test]
 fn ten_thousand_commands_cause_no_underrun() {
-    let mut rig = Rig::ready(vec![long()], whole);
+    let mut rig = Rig::ready(&[long()], whole);
     rig.transport(Action::Play, GardenAt::Now);
     for n in 0..10_000_u64 {
         let revision = n + 1;
@@ -292,7 +295,7 @@ fn ten_thousand_commands_cause_no_underrun() {
 /// Rule: content that is not ready is silent, counted once, and requested once more.
 #[test]
 fn late_content_is_silent_counted_once_and_heard_when_it_comes() {
-    let mut rig = Rig::ready(vec![long()], |_| Sound::new(1, vec![0.25; 1_000_000]));
+    let mut rig = Rig::ready(&[long()], |_| Sound::new(1, vec![0.25; 1_000_000]));
     let late = region(2, 0.0, Some(40.0), "audio/wav");
     let placed = late.clone();
     rig.order(move |engine| engine.create_region(placed, None, 1)).unwrap();
@@ -311,7 +314,7 @@ fn late_content_is_silent_counted_once_and_heard_when_it_comes() {
 /// Rule: a missing or corrupt blob does not stop the music and is not tried at every block.
 #[test]
 fn failed_content_is_reported_and_the_rest_plays_on() {
-    let mut rig = Rig::ready(vec![long()], whole);
+    let mut rig = Rig::ready(&[long()], whole);
     let broken = region(2, 0.0, Some(40.0), "audio/wav");
     let placed = broken.clone();
     rig.order(move |engine| engine.create_region(placed, None, 1)).unwrap();
@@ -331,7 +334,7 @@ fn failed_content_is_reported_and_the_rest_plays_on() {
 #[test]
 fn the_end_stops_playback_and_says_so() {
     let short = region(1, 0.0, Some(1.0), "audio/wav");
-    let mut rig = Rig::ready(vec![short], whole);
+    let mut rig = Rig::ready(&[short], whole);
     rig.transport(Action::Play, GardenAt::Now);
     rig.play(BEAT as usize + 2000);
     assert_eq!(rig.status(), (TransportState::Stopped, 0));
@@ -349,7 +352,7 @@ fn with_nothing_to_play_play_is_a_conflict() {
     let mut rig = Rig::new(Vec::new());
     let refused = rig.order(|engine| engine.transport(Action::Play, None, None)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
-    let mut rig = Rig::ready(vec![region(1, 0.0, Some(1.0), "audio/wav")], whole);
+    let mut rig = Rig::ready(&[region(1, 0.0, Some(1.0), "audio/wav")], whole);
     rig.transport(Action::Seek(Ticks(5000)), GardenAt::Now);
     let refused = rig.order(|engine| engine.transport(Action::Play, None, None)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
@@ -358,7 +361,7 @@ fn with_nothing_to_play_play_is_a_conflict() {
 /// A renderer that stalls is an underrun, counted and reported; playback goes on where it was.
 #[test]
 fn an_underrun_moves_no_position() {
-    let mut rig = Rig::ready(vec![long()], whole);
+    let mut rig = Rig::ready(&[long()], whole);
     rig.transport(Action::Play, GardenAt::Now);
     for _ in 0..AHEAD as usize / BUFFER + 20 {
         rig.buffer();
@@ -375,7 +378,7 @@ fn an_underrun_moves_no_position() {
 #[test]
 fn midi_keeps_its_sound_up_to_a_tempo_change_until_the_new_one_is_there() {
     let notes = region(1, 0.0, Some(40.0), "audio/midi");
-    let mut rig = Rig::ready(vec![notes.clone()], |_| Sound::new(1, vec![0.5; 2_000_000]));
+    let mut rig = Rig::ready(&[notes.clone()], |_| Sound::new(1, vec![0.5; 2_000_000]));
     rig.transport(Action::Play, GardenAt::Now);
     rig.play(1024);
     let arguments = SetTempoArguments {
@@ -407,7 +410,7 @@ proptest! {
         pause in 0.0..8.0_f64,
     ) {
         let run = |buffer: usize, turns: usize| {
-            let mut rig = Rig::ready(vec![long(), region(2, 1.0, Some(2.0), "audio/wav")], whole);
+            let mut rig = Rig::ready(&[long(), region(2, 1.0, Some(2.0), "audio/wav")], whole);
             rig.transport(Action::Play, GardenAt::Now);
             rig.transport(Action::Seek(Ticks(seek * 480)), GardenAt::Beat(1.5));
             rig.transport(Action::Pause, GardenAt::Beat(pause.max(1.5)));

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
+mod devices;
 mod fluidsynth;
 mod pulse;
 mod sox;

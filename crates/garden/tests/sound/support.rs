@@ -74,9 +74,7 @@ impl Shop {
 
     /// Plays a timeline to its end on a device.
     pub(crate) async fn play(&self, timeline: GardenTimeline, device: DeviceChoice) {
-        let daemon = Config::new("ipc:///nowhere", Credentials::None);
-        let settings =
-            Settings { device, sample_rate: RATE, buffer_frames: 1024, ..Settings::new(daemon) };
+        let settings = Settings { device, ..settings() };
         let (garden, mut events) = Garden::start(&settings, self.source()).unwrap();
         let regions = timeline.regions.clone();
         garden.handle().load(GardenTimeline { regions: Vec::new(), ..timeline }).await.unwrap();
@@ -123,6 +121,12 @@ impl Shop {
         let status = Command::new("sox").args(arguments).current_dir(&self.dir).status();
         assert!(status.expect("`sox` is installed by the tests' preparation").success());
     }
+}
+
+/// Settings with large buffers: these tests are about sound, not about speed.
+pub(crate) fn settings() -> Settings {
+    let daemon = Config::new("ipc:///nowhere", Credentials::None);
+    Settings { sample_rate: RATE, buffer_frames: 1024, ..Settings::new(daemon) }
 }
 
 /// A tempo at which a beat lasts a second.
