@@ -1,4 +1,4 @@
-//! The engine: timeline, transport and mixer as one plan of blocks. It is told how many frames were
+//! The engine: timeline, transport and mixer as one plan of blocks. It learns how many frames were
 //! played and has no other clock.
 //!
 //! The transport exists twice. One copy is where playback is heard; the other is ahead of it, where
@@ -65,7 +65,7 @@ pub struct Engine {
     requests: Vec<SoundKey>,
     /// Whether what has to be prepared may have changed.
     wants_changed: bool,
-    events: Vec<GardenEvent>,
+    events: EventLog,
     next_position_event: u64,
     n_late: u64,
     n_commands: u64,
@@ -113,7 +113,7 @@ impl Engine {
             replan: None,
             requests: Vec::new(),
             wants_changed: false,
-            events: Vec::new(),
+            events: EventLog::default(),
             next_position_event: 0,
             n_late: 0,
             n_commands: 0,
@@ -162,7 +162,7 @@ impl Engine {
                 Step::Jump(jump) => {
                     let cause =
                         if jump.is_end { TransportCause::End } else { TransportCause::Command };
-                    self.heard_jump = Some(self.jump_to(self.heard.frame()));
+                    self.heard_jump = Some(jump_to(self.heard.frame(), self.map.rate()));
                     self.report_transport(cause, jump.job_id);
                     self.wants_changed = true;
                 }
@@ -177,7 +177,7 @@ impl Engine {
         self.generation = Shared::next_generation(self.generation);
         let transport = self.heard.clone();
         if replan == Replan::Jump {
-            self.heard_jump = Some(self.jump_to(transport.frame()));
+            self.heard_jump = Some(jump_to(transport.frame(), self.map.rate()));
         }
         // A plan that goes on keeps the fade it is in.
         let jump = self.heard_jump;
@@ -220,8 +220,8 @@ impl Engine {
                 }
                 Step::Jump(jump) => {
                     self.ahead.tail = Some((jump.from, 0));
-                    self.ahead.jump = Some(self.jump_to(self.ahead.transport.frame()));
-                    self.forget_lateness();
+                    self.ahead.jump = Some(jump_to(self.ahead.transport.frame(), self.map.rate()));
+                    forget_lateness(&mut self.voices);
                 }
             }
         }
@@ -287,15 +287,11 @@ impl Engine {
 
     /// Returns the events since the last call.
     pub fn take_events(&mut self) -> Vec<GardenEvent> {
-        std::mem::take(&mut self.events)
+        self.events.take()
     }
 
     fn change_plan(&mut self, replan: Replan) {
         self.replan = self.replan.max(Some(replan));
-    }
-
-    fn jump_to(&self, frame: u64) -> JumpTo {
-        JumpTo { frame, fade_frames: jump_fade_frames(self.map.rate()) }
     }
 
     /// Makes voices, tempo map and end those of the timeline.
@@ -371,7 +367,7 @@ impl Engine {
             self.n_late += 1;
             self.requests.push(key);
             let cause = "its content was not ready in time".to_owned();
-            self.report(GardenEvent::Trouble(GardenTroubleEvent {
+            self.events.push(GardenEvent::Trouble(GardenTroubleEvent {
                 kind: TroubleKind::Late,
                 position_beats: self.map.tick(frame) / Ticks::PER_BEAT as f64,
                 cause,
@@ -402,23 +398,9 @@ impl Engine {
         self.ahead.tail = (at < fade).then_some((from, at));
     }
 
-    /// After a jump, content that was late may be late again.
-    fn forget_lateness(&mut self) {
-        for voice in &mut self.voices {
-            voice.was_late = false;
-        }
-    }
-
-    fn report(&mut self, event: GardenEvent) {
-        if self.events.len() >= EVENTS_MAX {
-            self.events.remove(0);
-        }
-        self.events.push(event);
-    }
-
     fn report_transport(&mut self, cause: TransportCause, job_id: Option<JobId>) {
         let tick = self.map.tick(self.heard.frame());
-        self.report(GardenEvent::Transport(GardenTransportEvent {
+        self.events.push(GardenEvent::Transport(GardenTransportEvent {
             state: self.heard.state(),
             position_beats: tick / Ticks::PER_BEAT as f64,
             tempo_bpm: self.map.at(tick).bpm,
@@ -436,11 +418,43 @@ impl Engine {
         self.wants_changed = true;
         let position_beats = self.position_beats();
         let (state, peaks) = (self.heard.state(), shared.take_peaks());
-        self.report(GardenEvent::Position(GardenPositionEvent { position_beats, state, peaks }));
+        self.events.push(GardenEvent::Position(GardenPositionEvent {
+            position_beats,
+            state,
+            peaks,
+        }));
     }
 
     fn position_beats(&self) -> f64 {
         self.map.tick(self.heard.frame()) / Ticks::PER_BEAT as f64
+    }
+}
+
+/// Events that wait to be fetched.
+#[derive(Debug, Default)]
+struct EventLog(Vec<GardenEvent>);
+
+impl EventLog {
+    fn push(&mut self, event: GardenEvent) {
+        if self.0.len() >= EVENTS_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(event);
+    }
+
+    fn take(&mut self) -> Vec<GardenEvent> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+fn jump_to(frame: u64, rate: u32) -> JumpTo {
+    JumpTo { frame, fade_frames: jump_fade_frames(rate) }
+}
+
+/// After a jump, content that was late may be late again.
+fn forget_lateness(voices: &mut [Voice]) {
+    for voice in voices {
+        voice.was_late = false;
     }
 }
 

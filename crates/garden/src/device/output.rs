@@ -31,7 +31,7 @@ impl OutputState {
             sample_rate,
             buffer_frames,
             state: GardenDeviceState::Lost,
-            message: None,
+            message: Some("the device is being opened".to_owned()),
             realtime: false,
         })))
     }

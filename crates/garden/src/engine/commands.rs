@@ -9,7 +9,7 @@ use ringback_proto::garden::{
 use ringback_proto::ids::{JobId, RegionId};
 use ringback_proto::{Error, ErrorKind};
 
-use super::{Engine, Replan};
+use super::{Engine, Replan, forget_lateness};
 use crate::sound::Sound;
 use crate::tempo::{BPM_MAX, BPM_MIN};
 use crate::timeline::TimelineError;
@@ -42,7 +42,7 @@ impl Engine {
             self.change_plan(Replan::Continue);
         } else if was != is {
             self.change_plan(Replan::Jump);
-            self.forget_lateness();
+            forget_lateness(&mut self.voices);
             self.wants_changed = true;
             self.report_transport(TransportCause::Command, job_id);
         }

@@ -46,7 +46,7 @@ impl Engine {
     pub(super) fn report_failed(&mut self, region_id: RegionId, message: &str) {
         let Some(region) = self.timeline.region(region_id) else { return };
         let (position_beats, duration) = (region.position.beats(), region.duration);
-        self.report(GardenEvent::Region(GardenRegionEvent {
+        self.events.push(GardenEvent::Region(GardenRegionEvent {
             region_id,
             change: RegionChange::Failed,
             position_beats,
@@ -77,7 +77,7 @@ impl Engine {
 
     fn report_kind(&mut self, kind: TroubleKind, cause: String, region_id: Option<RegionId>) {
         let position_beats = self.position_beats();
-        self.report(GardenEvent::Trouble(GardenTroubleEvent {
+        self.events.push(GardenEvent::Trouble(GardenTroubleEvent {
             kind,
             position_beats,
             cause,
