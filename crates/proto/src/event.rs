@@ -181,6 +181,35 @@ impl Event {
         Self::TOPICS[self.topic_index()]
     }
 
+    /// The first topic that everyone may see; all after it are shared too.
+    const FIRST_SHARED: usize = 12;
+    /// The topic that is only published live.
+    const LIVE: usize = 15;
+
+    /// Returns whether everyone may see the events of a topic, by its index.
+    #[must_use]
+    pub const fn is_shared_topic(topic_index: usize) -> bool {
+        topic_index >= Self::FIRST_SHARED
+    }
+
+    /// Returns whether the events of a topic are only published live, by its index.
+    #[must_use]
+    pub const fn is_live_topic(topic_index: usize) -> bool {
+        topic_index == Self::LIVE
+    }
+
+    /// Returns whether everyone may see it: everyone hears the garden.
+    #[must_use]
+    pub const fn is_shared(&self) -> bool {
+        Self::is_shared_topic(self.topic_index())
+    }
+
+    /// Returns whether it is only published live and not kept.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        Self::is_live_topic(self.topic_index())
+    }
+
     /// Returns the job it is about, if any.
     #[must_use]
     pub const fn job_id(&self) -> Option<JobId> {

@@ -110,9 +110,8 @@ impl ToolRow {
                 let secs = self.timing.edge_wait().as_secs();
                 format!("If it takes longer than {secs} s, it answers with a job_id")
             }
-            ToolTiming::AsyncLong | ToolTiming::FireAndForget => {
-                "It answers with a job_id immediately".to_owned()
-            }
+            ToolTiming::AsyncLong => "It answers with a job_id immediately".to_owned(),
+            ToolTiming::FireAndForget => return self.description.into(),
         };
         let what = self.description;
         format!(
