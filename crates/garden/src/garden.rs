@@ -20,13 +20,10 @@ use crate::device::{Format, Output, OutputState};
 use crate::engine::{Engine, Want};
 use crate::reader::{Desk, Probed, Reader};
 use crate::renderer::{Listener, Orders, Renderer, ended};
-use crate::settings::Settings;
+use crate::settings::{RENDERER_SLEEP, Settings};
 use crate::sound::{SoundKey, key_of};
 use crate::tempo::TempoMap;
 use crate::transport::Action;
-
-/// How long the renderer sleeps at most while nothing wakes it: a fraction of what lies ahead.
-const RENDERER_SLEEP: Duration = Duration::from_millis(10);
 
 /// Events that wait to be reported; further ones are dropped.
 const EVENTS_MAX: usize = 4096;

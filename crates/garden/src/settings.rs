@@ -12,6 +12,9 @@ pub const SAMPLE_RATES: RangeInclusive<u32> = 16_000..=192_000;
 /// The frames of a device's buffer: from a third of a millisecond to a sixth of a second.
 pub const BUFFER_FRAMES: RangeInclusive<u32> = 16..=8192;
 
+/// How long the renderer sleeps at most while nothing wakes it: a fraction of what lies ahead.
+pub(crate) const RENDERER_SLEEP: Duration = Duration::from_millis(10);
+
 /// How to run the garden.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -98,10 +101,12 @@ impl Settings {
         }
     }
 
-    /// Returns how many frames are mixed in advance: at least four buffers of the device.
+    /// Returns how many frames are mixed in advance: at least four buffers of the device, and three
+    /// times as much as the renderer sleeps.
     #[must_use]
     pub fn ahead_frames(&self) -> u64 {
-        let frames = (self.ahead.as_secs_f64() * f64::from(self.sample_rate)).round() as u64;
+        let ahead = self.ahead.max(3 * RENDERER_SLEEP);
+        let frames = (ahead.as_secs_f64() * f64::from(self.sample_rate)).round() as u64;
         frames.max(4 * u64::from(self.buffer_frames))
     }
 }

@@ -97,7 +97,9 @@ impl Output {
         }
         let mut null = Null::new(self.format);
         self.show(&null, state, Some(message));
-        let stop = Stop::new(&self.stop, Some(self.retry_time));
+        // A file that is opened again would lose what it has.
+        let is_recording = was_open && matches!(self.choice, DeviceChoice::File(_));
+        let stop = Stop::new(&self.stop, (!is_recording).then_some(self.retry_time));
         if let Err(error) = null.run(player, &stop) {
             tracing::debug!(%error, "the null device ended");
         }
