@@ -24,6 +24,7 @@ import world as base  # noqa: E402
 AREAS = [
     "keys",
     "scopes",
+    "timeline",
     "clients",
     "box",
     "servers",

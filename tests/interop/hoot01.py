@@ -14,6 +14,7 @@ import traceback
 import calls
 import peers
 import workers
+import garden
 import music
 import jobs
 import content

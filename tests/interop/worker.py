@@ -89,7 +89,8 @@ class Worker:
             request = unpack(frame.body)
             self.requests.append(request)
             _, tool = self.tools[request["tool"]]
-            self.running[frame.request_id] = (uuid.uuid4().hex, tool(request["arguments"]))
+            job_id = {"job_id": request["job_id"]} if "job_id" in request else {}
+            self.running[frame.request_id] = (uuid.uuid4().hex, tool(request["arguments"]), job_id)
         elif frame.command == CANCEL:
             stopped = self.running.pop(frame.request_id, None)
             if stopped is not None:
@@ -101,7 +102,7 @@ class Worker:
 
     def step(self, request_id):
         """One step of a tool: a chunk, its result, or its error."""
-        stream_id, steps = self.running[request_id]
+        stream_id, steps, job_id = self.running[request_id]
         try:
             chunk = next(steps)
             if chunk is not None:
@@ -117,7 +118,7 @@ class Worker:
                 "message": str(error), "retryable": False, "certainty": "ran",
             }
         del self.running[request_id]
-        self.reply(request_id, envelope)
+        self.reply(request_id, {**envelope, **job_id})
 
     def reply(self, request_id, envelope):
         self.socket.send_multipart(frame_parts(REPLY, MSGPACK, request_id, pack(envelope)))

@@ -1,7 +1,7 @@
 //! The content store: lookups, reads, and the only place where a blob gets its name.
 
 use std::fs::{self, File};
-use std::io::{self, Seek};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,6 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::BlobHash;
 use ringback_sync::lock;
 
+use crate::blob_reader::open_verified;
 use crate::error::{FileError, OpenBlobsError, ReadBlobError, WriteBlobError};
 use crate::layout::{self, Layout, Temp};
 use crate::reader::Reader;
@@ -125,21 +126,7 @@ impl Blobs {
     /// Opens a blob for reading. The first time, and after every change of its file, the whole file
     /// is hashed, so that a reader always gets the requested content.
     pub fn open_blob(&self, hash: BlobHash) -> Result<Reader, ReadBlobError> {
-        let path = self.layout().blob(&hash);
-        let mut file = open_file(&path, hash)?;
-        let metadata = file.metadata().map_err(FileError::on("inspect", &path))?;
-        let stamp = Stamp::of(&metadata);
-        let verified = &self.0.verified;
-        if !verified.has(hash, stamp) {
-            let _alone = verified.hashing(hash);
-            // Another thread may have hashed it in the meantime.
-            if !verified.has(hash, stamp) {
-                verified::check(&mut file, &path, hash)?;
-                file.rewind().map_err(FileError::on("read", &path))?;
-                verified.remember(hash, stamp);
-            }
-        }
-        Ok(Reader::new(file, stamp.size()))
+        open_verified(&self.layout().blob(&hash), hash, &self.0.verified)
     }
 
     /// Reads up to `length` bytes from `offset`; fewer at the end of the blob.

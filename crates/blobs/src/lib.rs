@@ -2,10 +2,10 @@
 //! once and never changed, and is on disk before it is reported as stored. Content streams in and
 //! out, so that a blob of any size needs little memory.
 //!
-//! Main types: [`Blobs`] (the store), [`Writer`] and [`Reader`] (streaming in and out), [`Uploads`]
-//! (content in several pieces), [`Roots`] (local files a caller may name), [`Tree`] (a directory
-//! that an untrusted process may be writing in) and [`tree::Snapshot`] (an earlier state of one, to
-//! compare it with).
+//! Main types: [`Blobs`] (the store), [`BlobReader`] (the store for a process that only reads),
+//! [`Writer`] and [`Reader`] (streaming in and out), [`Uploads`] (content in several pieces),
+//! [`Roots`] (local files a caller may name), [`Tree`] (a directory that an untrusted process may be
+//! writing in) and [`tree::Snapshot`] (an earlier state of one, to compare it with).
 //!
 //! Invariants:
 //! * Only a [`BlobHash`](ringback_proto::ids::BlobHash) ever becomes a file name below the root.
@@ -20,8 +20,10 @@
 //! * A tree is walked, measured and removed with a stack and descriptors that do not grow with its depth.
 //! * Everything here blocks: async callers go through a blocking pool. No clock is read, except to
 //!   give up on two texts that take too long to compare.
-//! * One process owns the root: the store's lock on the data directory ensures that.
+//! * One process owns the root: the store's lock on the data directory ensures that. Others may read
+//!   it through a [`BlobReader`], which changes nothing.
 
+mod blob_reader;
 mod blobs;
 mod error;
 mod hashing;
@@ -34,6 +36,7 @@ mod uploads;
 mod verified;
 mod writer;
 
+pub use blob_reader::BlobReader;
 pub use blobs::{Blobs, Info, Stats};
 pub use error::{FileError, OpenBlobsError, ReadBlobError, UploadError, WriteBlobError};
 pub use reader::Reader;

@@ -8,7 +8,7 @@ use std::thread;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
-use ringback_blobs::{Blobs, ReadBlobError, Stats, Survey, WriteBlobError, survey};
+use ringback_blobs::{BlobReader, Blobs, ReadBlobError, Stats, Survey, WriteBlobError, survey};
 use ringback_proto::ids::BlobHash;
 
 const MIME: &str = "application/octet-stream";
@@ -47,6 +47,30 @@ fn content_comes_back_as_it_went_in_and_is_named_by_its_hash() {
     assert_eq!(reader.seek(SeekFrom::Start(256)).unwrap(), 256);
     assert_eq!(blobs.read_range(stored.hash, 255, 3).unwrap()[..], [255, 0, 1]);
     blobs.verify(stored.hash).unwrap();
+}
+
+/// Rule: a process that only reads leaves what the daemon is writing.
+#[test]
+fn a_reader_beside_the_daemon_reads_and_changes_nothing() {
+    let (_guard, root) = dir();
+    assert!(BlobReader::open(&root).is_err(), "there is no store yet");
+    let blobs = Blobs::open(&root).unwrap();
+    let hash = blobs.put(b"sound", MIME).unwrap().hash;
+    let mut writer = blobs.writer();
+    writer.write(&[7; 100_000]).unwrap();
+    let before = files_below(&root);
+    let reader = BlobReader::open(&root).unwrap();
+    let mut back = Vec::new();
+    reader.open_blob(hash).unwrap().read_to_end(&mut back).unwrap();
+    assert_eq!(back, b"sound");
+    assert_eq!(files_below(&root), before);
+    let missing = BlobHash::from_bytes([9; 32]);
+    assert!(matches!(reader.open_blob(missing), Err(ReadBlobError::NotFound { .. })));
+    let stored = writer.finish(MIME).unwrap();
+    reader.open_blob(stored.hash).unwrap();
+    let path = files_below(&root).into_iter().find(|path| path.ends_with(hash.to_string()));
+    fs::write(path.unwrap(), b"noise").unwrap();
+    assert!(matches!(reader.open_blob(hash), Err(ReadBlobError::Damaged { .. })));
 }
 
 #[test]

@@ -10,7 +10,8 @@ use ringback_core::reply_mode::{ReplyMode, waiting};
 use ringback_core::{Now, policy};
 use ringback_proto::ids::{CallId, StreamId};
 use ringback_proto::principal::{Principal, PrincipalId};
-use ringback_proto::tool::find;
+use ringback_proto::timing::ToolTiming;
+use ringback_proto::tool::{ToolRow, find};
 use ringback_proto::{Error, ResponseEnvelope, Result, ToolCall, ToolRequest};
 use ringback_store::audit::AuditError;
 use ringback_store::journal::{Journal, JournalError};
@@ -39,6 +40,8 @@ use crate::{failure, native_call, upkeep};
 /// A tool without a job reads or writes the store, or waits as long as `job_poll` and `event_poll`
 /// may; twice that is plenty.
 const PLAIN_CALL_MS_MAX: u64 = 60_000;
+/// A command waits for the start of the process that executes it, and then for a second.
+const COMMAND_MS_MAX: u64 = 10_000;
 
 /// The reason why the broker did not start.
 #[derive(Debug, thiserror::Error)]
@@ -331,7 +334,7 @@ impl Broker {
             deadline: Deadline::smallest(
                 now,
                 call.envelope.options.deadline_ms.map(std::num::NonZeroU64::get),
-                (!row.makes_job).then_some(PLAIN_CALL_MS_MAX),
+                own_limit(row),
                 rooms.kernel.config.call_ms_max,
             ),
             request_id: call.request_id.filter(|_| row.recognises_repeats()),
@@ -451,6 +454,17 @@ impl Broker {
     ) -> Pending<Result<T>> {
         let running = self.0.kernel.tasks.spawn(work);
         Box::pin(async move { running.await.unwrap_or_else(|error| Err(failure::internal(error))) })
+    }
+}
+
+/// Returns how long a call of a tool may take at most, if its kind has a limit of its own.
+fn own_limit(row: &ToolRow) -> Option<u64> {
+    match row.timing {
+        ToolTiming::FireAndForget => Some(COMMAND_MS_MAX),
+        ToolTiming::Sync
+        | ToolTiming::AsyncShort
+        | ToolTiming::AsyncMedium
+        | ToolTiming::AsyncLong => (!row.makes_job).then_some(PLAIN_CALL_MS_MAX),
     }
 }
 

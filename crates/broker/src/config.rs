@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use ringback_proto::value::Value;
 
 use crate::containers::ContainerSettings;
+use crate::garden::GardenProcess;
 use crate::lines::LineSettings;
 use crate::sessions::SessionSettings;
 use crate::studio::StudioTools;
@@ -47,6 +48,8 @@ pub struct Config {
     pub lines: LineSettings,
     /// The music tools; [`NoStudio`](crate::studio::NoStudio) for a broker without them.
     pub studio: Arc<dyn StudioTools>,
+    /// The garden process; [`NoGardenProcess`](crate::NoGardenProcess) for a broker that starts none.
+    pub garden: Arc<dyn GardenProcess>,
     /// The settings of sessions.
     pub sessions: SessionSettings,
     /// The settings of containers.

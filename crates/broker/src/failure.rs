@@ -33,7 +33,8 @@ pub(crate) fn commit(error: CommitError) -> Error {
         CommitError::NoProject { id } => Error::not_found("project", id),
         CommitError::NoWorkspace { id } => Error::not_found("workspace", id),
         CommitError::NoSession { id } => Error::not_found("session", id),
-        CommitError::InUse { .. } | CommitError::SameName => {
+        CommitError::NoRegion { id } => Error::not_found("region", id),
+        CommitError::InUse { .. } | CommitError::SameName | CommitError::StaleTimeline { .. } => {
             Error::new(ErrorKind::Conflict, error.to_string())
         }
         CommitError::DiskFull => Error::new(ErrorKind::Busy, error.to_string()),

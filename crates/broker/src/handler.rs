@@ -117,6 +117,7 @@ use std::sync::Arc;
 
 use ringback_core::Now;
 use ringback_core::policy::{self, Visibility};
+use ringback_proto::ids::JobId;
 use ringback_proto::principal::Principal;
 use ringback_proto::record::Record;
 use ringback_proto::tool::{Tool, tools};
@@ -178,6 +179,11 @@ pub struct Context {
 impl Context {
     pub(crate) fn now(&self) -> Now {
         self.rooms.kernel.now()
+    }
+
+    /// Returns the id of the job that this work belongs to, if any.
+    pub(crate) fn job_id(&self) -> Option<JobId> {
+        self.job.as_ref().map(|job| job.id)
     }
 
     pub(crate) fn sight(&self) -> Visibility {
@@ -252,6 +258,7 @@ macro_rules! dispatch {
             job: $job:literal,
             level: $level:ident,
             audit: $audit:ident,
+            $(service: $service:path,)?
             about: $about:literal,
         }
     )*) => {

@@ -24,6 +24,7 @@ mod content;
 mod disk;
 mod failure;
 mod follower;
+mod garden;
 pub mod handler;
 mod handlers;
 mod identity;
@@ -50,6 +51,7 @@ pub use containers::{ContainerSettings, ImageName, ImageNameError, ImageSource};
 pub use content::{BlobReader, BlobWriter, StoredBlob};
 pub use disk::{Disk, DiskLimits, DiskReserve, Inodes, Space};
 pub use follower::{CallEvent, CallFollower};
+pub use garden::{GardenProcess, NoGardenProcess};
 pub use identity::{Credential, Door};
 pub use kernel::{Blocking, Clock, Entropy, Subscription};
 pub use lines::{
@@ -59,10 +61,11 @@ pub use lines::{
 pub use payload::request_from_json;
 pub use replies::Replies;
 pub use review::{Audit, AuditPage};
+pub use ringback_blobs::DIR as BLOBS_DIR;
 pub use ringback_core::Now;
 pub use ringback_core::events::Published;
 pub use ringback_core::lines::{
-    Audience, CancelReason, LineKind, LineLimits, LineName, PartyMessage, StreamMode,
+    Audience, CancelReason, LineKind, LineLimits, LineName, PartyMessage, StreamMode, same_job,
 };
 pub use ringback_core::network;
 pub use ringback_core::sessions::{EventLimits, SessionLimits};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ringback_core::deadline::Deadline;
 use ringback_core::reply_mode::ReplyMode;
 use ringback_proto::ids::JobId;
+use ringback_proto::request::AckResponse;
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::tool::ToolRow;
 use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, Result, ToolResponse};
@@ -230,6 +231,7 @@ pub(crate) async fn job_reply(
 ) -> ResponseEnvelope {
     let wait = match waiting {
         ReplyMode::No | ReplyMode::Stream => return handed_out(row, &job),
+        ReplyMode::Command => return acknowledged(jobs, &job, stop).await,
         ReplyMode::For(wait) => wait,
     };
     let outcome = tokio::select! {
@@ -242,6 +244,26 @@ pub(crate) async fn job_reply(
         }
     };
     reply(outcome.as_ref().clone())
+}
+
+/// The reply to a command: an acknowledgement with the id of its job, or the error. A command goes on
+/// when its caller leaves.
+async fn acknowledged(jobs: &Arc<Jobs>, job: &CallJob, stop: &CallStop) -> ResponseEnvelope {
+    let job_id = job.hand_out();
+    let outcome = tokio::select! {
+        biased;
+        outcome = job.outcome() => outcome,
+        () = stop.token.cancelled() => {
+            jobs.stop_soon(job_id);
+            job.outcome().await
+        }
+    };
+    match outcome.as_ref().clone() {
+        Ok(ToolResponse::Ack(AckResponse { message })) => {
+            ResponseEnvelope::Ack { message, job_id: Some(job_id) }
+        }
+        outcome => reply(outcome),
+    }
 }
 
 pub(crate) fn reply(outcome: Result<ToolResponse>) -> ResponseEnvelope {

@@ -13,6 +13,7 @@ use crate::call::Calls;
 use crate::confinement::Sandboxes;
 use crate::containers::{Containers, Images};
 use crate::disk::DiskGuard;
+use crate::garden::Garden;
 use crate::handlers::Facts;
 use crate::identity::Identity;
 use crate::jobs::Jobs;
@@ -29,6 +30,7 @@ pub(crate) struct Rooms {
     pub(crate) calls: Arc<Calls>,
     pub(crate) lines: Arc<Lines>,
     pub(crate) callers: Callers,
+    pub(crate) garden: Arc<Garden>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) register: Arc<Register>,
     pub(crate) conversations: Arc<Conversations>,
@@ -69,6 +71,7 @@ impl Rooms {
             rooms.clone(),
         );
         let callers = Callers::on(&lines);
+        let garden = Arc::new(Garden::new(Arc::clone(&kernel), Arc::clone(&lines)));
         let shared_rooms =
             SharedRooms::new(kernel, identity, callers, found.journal, rooms.clone());
         let containers = Arc::new(Containers::new(&shared_rooms));
@@ -88,6 +91,7 @@ impl Rooms {
             calls,
             lines,
             callers,
+            garden,
             register,
             conversations,
             workspaces,

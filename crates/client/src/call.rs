@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ringback_proto::frame::{Body, Command, Frame};
 use ringback_proto::ids::{JobId, RequestId};
+use ringback_proto::request::AckResponse;
 use ringback_proto::{
     CallOptions, Certainty, Error, ErrorKind, RequestEnvelope, ResponseEnvelope, Tool, ToolCall,
     ToolRequest, ToolResponse, ToolTiming,
@@ -53,6 +54,9 @@ impl Client {
         match self.call_with::<T>(request, options).await? {
             Outcome::Done(response) => Ok(response),
             Outcome::Job { job_id, .. } => Err(still_running(T::NAME, Some(job_id))),
+            Outcome::Accepted { message, .. } if T::TIMING == ToolTiming::FireAndForget => {
+                typed::<T>(AckResponse { message }.into())
+            }
             Outcome::Accepted { job_id, .. } => Err(still_running(T::NAME, job_id)),
         }
     }

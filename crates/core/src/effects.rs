@@ -6,7 +6,7 @@ use ringback_proto::record::Record;
 ///
 /// The shell writes `write` as one commit and only then performs `release`, in order. So an id that
 /// a crash could erase is never visible outside.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Effects<R> {
     /// The records that must be durable first.
     pub write: Vec<Record>,

@@ -43,7 +43,14 @@ pub struct EventRing {
     owner_topic_seqs: HashMap<(PrincipalId, usize), u64>,
     kept: VecDeque<Arc<Published>>,
     kept_max: usize,
+    /// The last events that are only published live.
+    live: VecDeque<Arc<Published>>,
+    /// The number of the last of them.
+    last_live: u64,
 }
+
+/// Live events that a slow reader can still get: several seconds of them.
+const LIVE_MAX: usize = 64;
 
 impl EventRing {
     /// Makes an empty ring of limited size. The epoch distinguishes this run of the daemon from
@@ -57,10 +64,12 @@ impl EventRing {
             owner_topic_seqs: HashMap::new(),
             kept: VecDeque::with_capacity(kept_max.min(1024)),
             kept_max,
+            live: VecDeque::new(),
+            last_live: 0,
         }
     }
 
-    /// Adds an event to the sequence.
+    /// Adds an event to the sequence, or to the live events if it is one.
     pub fn publish(
         &mut self,
         now: Now,
@@ -69,10 +78,16 @@ impl EventRing {
         project: Option<ProjectId>,
     ) -> Arc<Published> {
         let topic_index = event.topic_index();
-        self.last_seq += 1;
+        let (is_live, is_shared) = (event.is_live(), event.is_shared());
+        self.last_seq += u64::from(!is_live);
         self.topic_seqs[topic_index] += 1;
-        let owner_topic_seq = self.owner_topic_seqs.entry((owner, topic_index)).or_default();
-        *owner_topic_seq += 1;
+        let owner_topic_seq = if is_shared {
+            self.topic_seqs[topic_index]
+        } else {
+            let owner_topic_seq = self.owner_topic_seqs.entry((owner, topic_index)).or_default();
+            *owner_topic_seq += 1;
+            *owner_topic_seq
+        };
         let published = Arc::new(Published {
             event: SequencedEvent {
                 epoch: self.epoch,
@@ -81,15 +96,35 @@ impl EventRing {
                 at_ms: now.unix,
                 event,
             },
-            owner_topic_seq: *owner_topic_seq,
+            owner_topic_seq,
             owner,
             project,
         });
-        if self.kept.len() == self.kept_max {
-            self.kept.pop_front();
+        let (ring, max) = if is_live {
+            self.last_live += 1;
+            (&mut self.live, LIVE_MAX)
+        } else {
+            (&mut self.kept, self.kept_max)
+        };
+        if ring.len() == max {
+            ring.pop_front();
         }
-        self.kept.push_back(Arc::clone(&published));
+        ring.push_back(Arc::clone(&published));
         published
+    }
+
+    /// Returns the number of the last live event.
+    #[must_use]
+    pub const fn last_live(&self) -> u64 {
+        self.last_live
+    }
+
+    /// Returns the live events after a number that are still there.
+    #[must_use]
+    pub fn live_after(&self, number: u64) -> Vec<Arc<Published>> {
+        let n_new = usize::try_from(self.last_live.saturating_sub(number)).unwrap_or(usize::MAX);
+        let n_skipped = self.live.len().saturating_sub(n_new);
+        self.live.iter().skip(n_skipped).cloned().collect()
     }
 
     /// Returns the epoch of this ring.
@@ -121,8 +156,10 @@ impl EventRing {
                 page.cursor = published.event.seq - 1;
                 break;
             }
-            if sight.includes(published.owner, published.project) && wanted(&published.event.event)
-            {
+            let event = &published.event.event;
+            let is_visible =
+                event.is_shared() || sight.includes(published.owner, published.project);
+            if is_visible && wanted(event) {
                 page.events.push(Arc::clone(published));
             }
         }
@@ -139,6 +176,9 @@ impl EventRing {
     #[must_use]
     pub fn heads_of(&self, now: Now, owner: PrincipalId) -> Heads {
         self.heads_with(now, |topic_index| {
+            if Event::is_shared_topic(topic_index) {
+                return self.topic_seqs[topic_index];
+            }
             self.owner_topic_seqs.get(&(owner, topic_index)).copied().unwrap_or(0)
         })
     }
@@ -147,6 +187,8 @@ impl EventRing {
         let topics: BTreeMap<_, _> = Event::TOPICS
             .iter()
             .enumerate()
+            // A missed live event cannot be read later, so nobody needs to know of it.
+            .filter(|(index, _)| !Event::is_live_topic(*index))
             .map(|(index, topic)| ((*topic).to_owned(), last(index)))
             .filter(|(_, last)| *last > 0)
             .collect();
@@ -156,6 +198,9 @@ impl EventRing {
 
 #[cfg(test)]
 mod tests {
+    use ringback_proto::garden::{
+        GardenPositionEvent, GardenTransportEvent, TransportCause, TransportState,
+    };
     use ringback_proto::ids::{JobId, TokenId};
     use ringback_proto::record::JobState;
 
@@ -221,6 +266,56 @@ mod tests {
         assert_eq!(seen, (16..=25).collect::<Vec<_>>());
         assert_eq!(ring.after(25, 4, &Visibility::All, |_| true).missed, 0);
         assert_eq!(EventRing::new(1, 4).after(0, 4, &Visibility::All, |_| true).missed, 0);
+    }
+
+    fn position() -> Event {
+        Event::GardenPosition(GardenPositionEvent {
+            position_beats: 1.0,
+            state: TransportState::Playing,
+            peaks: [0.0; 2],
+        })
+    }
+
+    fn transport() -> Event {
+        Event::GardenTransport(GardenTransportEvent {
+            state: TransportState::Playing,
+            position_beats: 1.0,
+            tempo_bpm: 120.0,
+            cause: TransportCause::Command,
+            job_id: None,
+        })
+    }
+
+    /// Rule: position events never push other events out of the ring.
+    #[test]
+    fn a_live_event_takes_no_number_and_no_place_in_the_ring() {
+        let mut ring = EventRing::new(3, 4);
+        ring.publish(NOW, state_changed(1), owner(1), None);
+        for _ in 0..1000 {
+            ring.publish(NOW, position(), owner(2), None);
+        }
+        ring.publish(NOW, state_changed(2), owner(1), None);
+        let page = ring.after(0, 10, &Visibility::All, |_| true);
+        let seqs: Vec<_> = page.events.iter().map(|event| event.event.seq).collect();
+        assert_eq!((seqs, page.missed), (vec![1, 2], 0));
+        assert!(!ring.heads(NOW).topics.contains_key("garden.position"));
+        assert_eq!(ring.last_live(), 1000);
+        assert_eq!(ring.live_after(998).len(), 2);
+        assert_eq!(ring.live_after(0).len(), LIVE_MAX);
+        assert_eq!(ring.live_after(1000).len(), 0);
+    }
+
+    #[test]
+    fn a_shared_event_is_seen_by_everyone_with_the_same_numbers() {
+        let mut ring = EventRing::new(3, 10);
+        ring.publish(NOW, transport(), PrincipalId::Local, None);
+        ring.publish(NOW, state_changed(1), owner(1), None);
+        ring.publish(NOW, transport(), PrincipalId::Local, None);
+        let stranger = Visibility::Own { owner: owner(7), projects: vec![] };
+        let page = ring.after(0, 10, &stranger, |_| true);
+        let seqs: Vec<_> = page.events.iter().map(|event| event.owner_topic_seq).collect();
+        assert_eq!(seqs, [1, 2]);
+        assert_eq!(ring.heads_of(NOW, owner(7)).topics["garden.transport"], 2);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod containers;
 pub mod deadline;
 pub mod effects;
 pub mod events;
+pub mod garden;
 pub mod jobs;
 pub mod keys;
 pub mod lines;

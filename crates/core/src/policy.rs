@@ -53,11 +53,14 @@ pub enum KeyRequirement {
     AllProjects,
     /// That no agent holds it.
     User,
+    /// That it may do everything: the tools of the garden process.
+    Everything,
 }
 
 /// Returns the requirements of a tool on a key besides its scope. Every new tool needs a decision
 /// here.
 #[must_use]
+#[expect(clippy::too_many_lines, reason = "one line for each tool")]
 pub const fn needs(tool: ToolKind) -> KeyRequirement {
     match tool {
         ToolKind::TokenCreate
@@ -67,6 +70,7 @@ pub const fn needs(tool: ToolKind) -> KeyRequirement {
         | ToolKind::CallerToolResponse
         | ToolKind::CallerToolProgress
         | ToolKind::CallerToolRequests => KeyRequirement::User,
+        ToolKind::GardenTimeline | ToolKind::GardenReport => KeyRequirement::Everything,
         ToolKind::ProjectCreate => KeyRequirement::AllProjects,
         ToolKind::ProjectDelete => KeyRequirement::Project,
         ToolKind::Ping
@@ -106,6 +110,17 @@ pub const fn needs(tool: ToolKind) -> KeyRequirement {
         | ToolKind::OrpheusClassify
         | ToolKind::MusicgenGenerate
         | ToolKind::YueGenerate
+        | ToolKind::GardenStatus
+        | ToolKind::GardenPlay
+        | ToolKind::GardenPause
+        | ToolKind::GardenStop
+        | ToolKind::GardenEmergencyPause
+        | ToolKind::GardenSeek
+        | ToolKind::GardenSetTempo
+        | ToolKind::GardenGetRegions
+        | ToolKind::GardenCreateRegion
+        | ToolKind::GardenMoveRegion
+        | ToolKind::GardenDeleteRegion
         | ToolKind::ProjectList
         | ToolKind::ProjectGet
         | ToolKind::WorkspaceList
@@ -144,6 +159,9 @@ pub fn authorize(principal: &Principal, row: &ToolRow) -> Result<()> {
     let refused = |missing: &str| Err(Error::forbidden(&action(), missing));
     match (needs(row.kind), principal) {
         (KeyRequirement::User, Principal { held_by: Some(_), .. }) => refused(NO_AGENTS),
+        (KeyRequirement::Everything, principal) if !may_do_everything(principal) => {
+            refused("a token for all projects that no agent holds")
+        }
         (KeyRequirement::AllProjects, Principal { target: Target::Projects(_), .. }) => {
             refused("a token for all projects")
         }
@@ -154,7 +172,8 @@ pub fn authorize(principal: &Principal, row: &ToolRow) -> Result<()> {
             KeyRequirement::Level
             | KeyRequirement::Project
             | KeyRequirement::AllProjects
-            | KeyRequirement::User,
+            | KeyRequirement::User
+            | KeyRequirement::Everything,
             _,
         ) => Ok(()),
     }
@@ -175,6 +194,13 @@ pub fn sight(principal: &Principal) -> Visibility {
 pub fn sees_all(principal: &Principal) -> bool {
     tree(principal).is_none()
         && matches!((&principal.target, principal.level), (Target::Everything, Level::Admin))
+}
+
+/// Returns whether a principal is the daemon's own user or a full administrator: every project, and
+/// no agent.
+#[must_use]
+pub fn may_do_everything(principal: &Principal) -> bool {
+    principal.held_by.is_none() && sees_all(principal)
 }
 
 /// Returns which projects a principal sees.

@@ -23,6 +23,8 @@ pub enum ReplyMode {
     For(Duration),
     /// With chunks as they come, then the outcome.
     Stream,
+    /// With an acknowledgement once the command is executed, or with its error.
+    Command,
 }
 
 /// Decides how the caller of a tool that creates a job is answered.
@@ -30,6 +32,10 @@ pub enum ReplyMode {
 pub fn waiting(timing: ToolTiming, options: &CallOptions, habit: EdgeHabit) -> ReplyMode {
     if options.stream {
         return ReplyMode::Stream;
+    }
+    // It is short, and an id without an outcome would hide its failure.
+    if timing == ToolTiming::FireAndForget {
+        return ReplyMode::Command;
     }
     let wait = match (options.wait_ms, options.timing_hint) {
         (Some(ms), _) => Duration::from_millis(ms).min(timing.wait_max()),
@@ -55,18 +61,21 @@ mod tests {
         use ToolTiming::{AsyncLong, AsyncMedium, AsyncShort, FireAndForget, Sync};
         let secs = |secs| ReplyMode::For(Duration::from_secs(secs));
         let plain = CallOptions::default();
-        for timing in [AsyncShort, AsyncMedium, AsyncLong, FireAndForget] {
+        for timing in [AsyncShort, AsyncMedium, AsyncLong] {
             check(timing, plain, EdgeHabit::JobAtOnce, ReplyMode::No);
         }
         check(AsyncShort, plain, EdgeHabit::WaitAsClass, secs(30));
         check(AsyncMedium, plain, EdgeHabit::WaitAsClass, secs(120));
         check(AsyncLong, plain, EdgeHabit::WaitAsClass, ReplyMode::No);
-        check(FireAndForget, plain, EdgeHabit::WaitAsClass, ReplyMode::No);
+        let now = CallOptions { wait_ms: Some(0), ..plain };
+        for options in [plain, now] {
+            check(FireAndForget, options, EdgeHabit::JobAtOnce, ReplyMode::Command);
+            check(FireAndForget, options, EdgeHabit::WaitAsClass, ReplyMode::Command);
+        }
 
         let forever = CallOptions { wait_ms: Some(u64::MAX), ..plain };
         check(AsyncShort, forever, EdgeHabit::JobAtOnce, secs(30));
         check(AsyncLong, forever, EdgeHabit::JobAtOnce, secs(120));
-        let now = CallOptions { wait_ms: Some(0), ..plain };
         check(AsyncShort, now, EdgeHabit::WaitAsClass, ReplyMode::No);
 
         let hint = |hint| CallOptions { timing_hint: Some(hint), ..plain };

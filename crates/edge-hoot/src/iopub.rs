@@ -1,6 +1,6 @@
 //! Events on PUB: subscribers that may see everything get them under their type. The owner of an
 //! event gets it under its own name, `tok_…/job.state_changed`, with numbers that have no gaps for
-//! this owner.
+//! this owner. Events that everyone may see are in every view.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -112,12 +112,17 @@ impl IoPub {
             let topic = published.event.event.topic();
             let body = encode(&published.event);
             self.publisher.publish(Bytes::from_static(topic.as_bytes()), body).await;
-            if self.views.has(published.owner) {
+            let viewers = if published.event.event.is_shared() {
+                self.views.all()
+            } else {
+                Vec::from_iter(self.views.has(published.owner).then_some(published.owner))
+            };
+            for viewer in viewers {
                 let own = SequencedEvent {
                     topic_seq: published.owner_topic_seq,
                     ..published.event.clone()
                 };
-                let topic = format!("{}{topic}", view_prefix(published.owner));
+                let topic = format!("{}{topic}", view_prefix(viewer));
                 self.publisher.publish(topic.into(), encode(&own)).await;
             }
         }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ringback_broker::{Broker, Credential};
+use ringback_broker::{Broker, Credential, same_job};
 use ringback_proto::any::Any;
 use ringback_proto::frame::{Frame, Text};
 use ringback_proto::ids::RequestId;
@@ -125,7 +125,7 @@ impl Worker {
         let is_open = self.given.lock().open.contains_key(&request_id);
         if !is_open {
             metrics::counter!("ringback_hoot_unexpected_total").increment(1);
-            if let (Some(id), WorkerReply::End(outcome)) = (self.given.late(request_id), said) {
+            if let (Some(id), WorkerReply::End(outcome, _)) = (self.given.late(request_id), said) {
                 // The broker records answers that come too late.
                 tell(broker, credential, &id, outcome);
             }
@@ -135,8 +135,8 @@ impl Worker {
             WorkerReply::Chunk(chunk) => {
                 self.on_chunk(broker, credential, request_id, chunk, workers)
             }
-            WorkerReply::End(outcome) => {
-                self.on_end(broker, credential, request_id, outcome);
+            WorkerReply::End(outcome, job_id) => {
+                self.on_end(broker, credential, request_id, (outcome, job_id));
                 ControlFlow::Continue(())
             }
         }
@@ -172,16 +172,19 @@ impl Worker {
         broker: &Broker,
         credential: &Credential,
         request_id: RequestId,
-        outcome: Result<Any>,
+        (outcome, job_id): (Result<Any>, Option<String>),
     ) {
         let Some(call) = self.given.take(request_id) else { return };
+        let outcome = same_job(call.job_id, job_id.as_deref(), outcome);
         // After the chunks that preceded it; if there are too many, it need not wait for them.
         let rest = match call.chunks {
             None => Some(outcome),
             Some(chunks) => {
-                chunks.try_send(WorkerReply::End(outcome)).err().and_then(|unsent| match unsent {
-                    mpsc::error::TrySendError::Full(said)
-                    | mpsc::error::TrySendError::Closed(said) => said.end(),
+                chunks.try_send(WorkerReply::End(outcome, None)).err().and_then(|unsent| {
+                    match unsent {
+                        mpsc::error::TrySendError::Full(said)
+                        | mpsc::error::TrySendError::Closed(said) => said.end(),
+                    }
                 })
             }
         };
@@ -205,7 +208,7 @@ async fn pass_on(
                 // No one waits for it any more; its worker has been notified.
                 Err(_) => return,
             },
-            WorkerReply::End(outcome) => return tell(&broker, &credential, &id, outcome),
+            WorkerReply::End(outcome, _) => return tell(&broker, &credential, &id, outcome),
         }
     }
 }

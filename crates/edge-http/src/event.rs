@@ -140,13 +140,16 @@ impl Listener {
         let sees_all = self.broker.sees_all_events(&self.credential).ok()?;
         let id = self.credential.id();
         for published in page {
-            let seq = published.event.seq;
-            let n_missed = seq.saturating_sub(self.seq + 1);
-            self.seq = seq;
-            if n_missed > 0 {
-                self.waiting.push_back(vec![missed(n_missed)]);
+            let event = &published.event.event;
+            if !event.is_live() {
+                let seq = published.event.seq;
+                let n_missed = seq.saturating_sub(self.seq + 1);
+                self.seq = seq;
+                if n_missed > 0 {
+                    self.waiting.push_back(vec![missed(n_missed)]);
+                }
             }
-            if sees_all || published.owner == id {
+            if sees_all || event.is_shared() || published.owner == id {
                 self.waiting.push_back(self.told(&published.event, published.owner == id));
             }
         }
@@ -154,7 +157,12 @@ impl Listener {
     }
 
     fn told(&self, sequenced: &SequencedEvent, is_own: bool) -> Pieces {
-        let id = format!("id: {}-{}\n", sequenced.epoch, sequenced.seq);
+        // A live event has no place to continue from.
+        let id = if sequenced.event.is_live() {
+            String::new()
+        } else {
+            format!("id: {}-{}\n", sequenced.epoch, sequenced.seq)
+        };
         if let Event::ClientToolRequest(call) = &sequenced.event {
             return self.told_request(&id, call, is_own);
         }

@@ -51,6 +51,9 @@ struct StartedJob {
     status: &'static str,
     tool: String,
     expected_timing: ToolTiming,
+    /// What a command did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
 }
 
 impl Outcome {
@@ -125,11 +128,12 @@ fn end_of(last: ResponseEnvelope, tool: String) -> End {
             End::Native(Box::new(response))
         }
         ResponseEnvelope::JobStarted { job_id, tool, expected_timing } => {
-            End::Job(StartedJob { job_id, status, tool, expected_timing })
+            End::Job(StartedJob { job_id, status, tool, expected_timing, message: None })
         }
-        ResponseEnvelope::Ack { job_id: Some(job_id), .. } => {
-            let expected_timing = ToolTiming::FireAndForget;
-            End::Job(StartedJob { job_id, status, tool, expected_timing })
+        ResponseEnvelope::Ack { job_id: Some(job_id), message } => {
+            let (status, expected_timing) = ("accepted", ToolTiming::FireAndForget);
+            let message = Some(message);
+            End::Job(StartedJob { job_id, status, tool, expected_timing, message })
         }
         ResponseEnvelope::Error(error) => End::Error(error.into()),
         ResponseEnvelope::Ack { job_id: None, .. }

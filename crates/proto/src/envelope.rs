@@ -292,6 +292,23 @@ impl ResponseEnvelope {
         body
     }
 
+    /// Encodes the body of a worker's Reply to a Request with a job, whose id it returns unchanged.
+    ///
+    /// # Panics
+    /// Never: every reply is a map.
+    #[must_use]
+    pub fn encode_for_job(&self, job_id: &str) -> Vec<u8> {
+        let reply = self.encode();
+        let mut fields = &reply[..];
+        let n_fields = rmp::decode::read_map_len(&mut fields).expect("a reply is a map");
+        let mut body = Vec::with_capacity(reply.len() + job_id.len() + 16);
+        map_header(&mut body, n_fields as usize + 1);
+        body.extend_from_slice(fields);
+        text(&mut body, "job_id");
+        text(&mut body, job_id);
+        body
+    }
+
     /// Encodes a reply around bytes that are only passed on.
     fn encode_passed(&self) -> Option<Vec<u8>> {
         let (kind, field, stream_id, passed) = match self {

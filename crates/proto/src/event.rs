@@ -5,6 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::chunk::StreamChunk;
+use crate::garden::{
+    GardenPositionEvent, GardenRegionEvent, GardenTransportEvent, GardenTroubleEvent,
+};
 use crate::ids::{ArtifactId, BlobHash, JobId, ProjectId, SessionId, StreamId};
 use crate::record::{JobState, SessionState};
 
@@ -104,6 +107,18 @@ pub enum Event {
         /// Its new state.
         status: SessionState,
     },
+    /// The garden plays, pauses or stops, or its tempo changed.
+    #[serde(rename = "garden.transport")]
+    GardenTransport(GardenTransportEvent),
+    /// A region of the garden changed.
+    #[serde(rename = "garden.region")]
+    GardenRegion(GardenRegionEvent),
+    /// The garden's playback was disturbed.
+    #[serde(rename = "garden.trouble")]
+    GardenTrouble(GardenTroubleEvent),
+    /// Where the garden plays. Published live and not kept.
+    #[serde(rename = "garden.position")]
+    GardenPosition(GardenPositionEvent),
 }
 
 /// Tools of an HTTP client.
@@ -141,7 +156,7 @@ pub struct ClientToolCall {
 
 impl Event {
     /// Every topic, in the order of the variants.
-    pub const TOPICS: [&'static str; 12] = [
+    pub const TOPICS: [&'static str; 16] = [
         "job.state_changed",
         "job.progress",
         "stream.chunk",
@@ -154,12 +169,45 @@ impl Event {
         "client-tool.completed",
         "client-tool.failed",
         "session.state_changed",
+        "garden.transport",
+        "garden.region",
+        "garden.trouble",
+        "garden.position",
     ];
 
     /// Returns the type of the event, which is also its topic.
     #[must_use]
     pub const fn topic(&self) -> &'static str {
         Self::TOPICS[self.topic_index()]
+    }
+
+    /// The first topic that everyone may see; all after it are shared too.
+    const FIRST_SHARED: usize = 12;
+    /// The topic that is only published live.
+    const LIVE: usize = 15;
+
+    /// Returns whether everyone may see the events of a topic, by its index.
+    #[must_use]
+    pub const fn is_shared_topic(topic_index: usize) -> bool {
+        topic_index >= Self::FIRST_SHARED
+    }
+
+    /// Returns whether the events of a topic are only published live, by its index.
+    #[must_use]
+    pub const fn is_live_topic(topic_index: usize) -> bool {
+        topic_index == Self::LIVE
+    }
+
+    /// Returns whether everyone may see it: everyone hears the garden.
+    #[must_use]
+    pub const fn is_shared(&self) -> bool {
+        Self::is_shared_topic(self.topic_index())
+    }
+
+    /// Returns whether it is only published live and not kept.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        Self::is_live_topic(self.topic_index())
     }
 
     /// Returns the job it is about, if any.
@@ -169,6 +217,7 @@ impl Event {
             Self::JobStateChanged { job_id, .. } | Self::JobProgress { job_id, .. } => {
                 Some(*job_id)
             }
+            Self::GardenTransport(event) => event.job_id,
             Self::StreamChunk { .. }
             | Self::ArtifactCreated { .. }
             | Self::ToolsChanged { .. }
@@ -178,7 +227,10 @@ impl Event {
             | Self::ClientToolExecuting(_)
             | Self::ClientToolCompleted { .. }
             | Self::ClientToolFailed { .. }
-            | Self::SessionStateChanged { .. } => None,
+            | Self::SessionStateChanged { .. }
+            | Self::GardenRegion(_)
+            | Self::GardenTrouble(_)
+            | Self::GardenPosition(_) => None,
         }
     }
 
@@ -198,6 +250,10 @@ impl Event {
             Self::ClientToolCompleted { .. } => 9,
             Self::ClientToolFailed { .. } => 10,
             Self::SessionStateChanged { .. } => 11,
+            Self::GardenTransport(_) => 12,
+            Self::GardenRegion(_) => 13,
+            Self::GardenTrouble(_) => 14,
+            Self::GardenPosition(_) => 15,
         }
     }
 }

@@ -128,6 +128,8 @@ prefixed_ids! {
     UploadId = "upl_";
     /// One call, as shown by `ringback why`.
     CallId = "call_";
+    /// A region of the garden's timeline.
+    RegionId = "reg_";
 }
 
 /// The id a HOOT01 peer gives its request: a UUID, raw on the wire.

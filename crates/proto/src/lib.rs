@@ -19,6 +19,7 @@ pub mod envelope;
 pub mod error;
 pub mod event;
 pub mod frame;
+pub mod garden;
 pub mod ids;
 pub mod money;
 pub mod msgpack;

@@ -1,8 +1,11 @@
 //! Records that must survive a restart: core decides what to write, the store writes it. This is
 //! their meaning; the layout on disk is up to the store.
 
+mod garden;
+
 use bytes::Bytes;
 
+pub use self::garden::{RegionRecord, TimelineChange};
 use crate::ids::{
     AnnotationId, ArtifactId, BlobHash, JobId, ProjectId, RequestId, SessionId, TokenId,
     VariationSetId, WorkspaceId,
@@ -317,8 +320,15 @@ pub struct SpendingRecord {
 }
 
 /// A write. A list of them is one atomic commit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Record {
+    /// The garden's timeline changed. Refused unless it is the next revision.
+    Timeline {
+        /// The number of changes so far, this one included.
+        revision: u64,
+        /// The change.
+        change: TimelineChange,
+    },
     /// A new job.
     JobCreated(Box<JobRecord>),
     /// A pending job starts to run.

@@ -1,5 +1,6 @@
 //! The tool table: the only place where a native tool is defined. A row holds its name, request,
-//! response, timing, scope, audit class and description, and whether it creates a job.
+//! response, timing, scope, audit class and description, whether it creates a job, and which service
+//! does its work if the daemon does not.
 //!
 //! Adding a native tool takes one row here, its two types in [`crate::request`] and its handler.
 
@@ -167,6 +168,58 @@ macro_rules! tool_table {
             YueGenerate(YueGenerateRequest) -> ArtifactsCreatedResponse {
                 name: "yue_generate", timing: AsyncLong, job: true, level: Write, audit: Each,
                 about: "Generates a song from lyrics and a genre, with the YuE service.",
+            }
+            GardenStatus(GardenStatusRequest) -> GardenStatusResponse {
+                name: "garden_status", timing: AsyncShort, job: false, level: Read, audit: Each, service: $crate::garden::SERVICE,
+                about: "Returns what the garden is doing: transport, position, tempo, audio device and counters.",
+            }
+            GardenPlay(GardenPlayRequest) -> AckResponse {
+                name: "garden_play", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Plays the timeline from its position.",
+            }
+            GardenPause(GardenPauseRequest) -> AckResponse {
+                name: "garden_pause", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Pauses playback; playing goes on from the same position.",
+            }
+            GardenStop(GardenStopRequest) -> AckResponse {
+                name: "garden_stop", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Stops playback and goes back to where it began.",
+            }
+            GardenEmergencyPause(GardenEmergencyPauseRequest) -> AckResponse {
+                name: "garden_emergency_pause", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::CONTROL_SERVICE,
+                about: "Silences the garden before any other command, without waiting for a beat.",
+            }
+            GardenSeek(GardenSeekRequest) -> AckResponse {
+                name: "garden_seek", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Moves the playback position to a beat.",
+            }
+            GardenSetTempo(GardenSetTempoRequest) -> AckResponse {
+                name: "garden_set_tempo", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Sets the tempo, and optionally the time signature, from a beat on.",
+            }
+            GardenGetRegions(GardenGetRegionsRequest) -> GardenRegionsResponse {
+                name: "garden_get_regions", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Lists the regions of the timeline that overlap a range. Of regions that you may not see, only their place is listed.",
+            }
+            GardenCreateRegion(GardenCreateRegionRequest) -> GardenRegionCreatedResponse {
+                name: "garden_create_region", timing: AsyncShort, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Places audio or MIDI on the timeline, by artifact id or content hash.",
+            }
+            GardenMoveRegion(GardenMoveRegionRequest) -> AckResponse {
+                name: "garden_move_region", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Moves a region to another beat.",
+            }
+            GardenDeleteRegion(GardenDeleteRegionRequest) -> AckResponse {
+                name: "garden_delete_region", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Removes a region from the timeline. Its content is kept.",
+            }
+            GardenTimeline(GardenTimelineRequest) -> GardenTimelineResponse {
+                name: "garden_timeline", timing: AsyncShort, job: false, level: Admin, audit: Each,
+                about: "Returns the whole timeline: for the garden process.",
+            }
+            GardenReport(GardenReportRequest) -> AckResponse {
+                name: "garden_report", timing: AsyncShort, job: false, level: Admin, audit: Counted,
+                about: "Reports what happened in the garden, to be published as events: for the garden process.",
             }
             ProjectCreate(ProjectCreateRequest) -> ProjectResponse {
                 name: "project_create", timing: AsyncShort, job: false, level: Write, audit: Each,
@@ -349,6 +402,14 @@ macro_rules! response_table {
             ClapAnalyzed(ClapAnalyzedResponse) = "clap_analyzed";
             /// Of `orpheus_classify`.
             OrpheusClassified(OrpheusClassifiedResponse) = "orpheus_classified";
+            /// Of `garden_status`.
+            GardenStatus(GardenStatusResponse) = "garden_status";
+            /// Of `garden_get_regions`.
+            GardenRegions(GardenRegionsResponse) = "garden_regions";
+            /// Of `garden_create_region`.
+            GardenRegionCreated(GardenRegionCreatedResponse) = "garden_region_created";
+            /// Of `garden_timeline`.
+            GardenTimeline(GardenTimelineResponse) = "garden_timeline";
             /// Of `project_create`, `project_get` and `project_update`.
             Project(ProjectResponse) = "project";
             /// Of `project_list`.

@@ -80,6 +80,9 @@ pub struct ToolRow {
     pub level: Level,
     /// How the audit log records it.
     pub audit: Audit,
+    /// The service whose line does its work, if the daemon does not do it itself. Only principals
+    /// that may do everything hold such a service, and its tools are listed only as rows.
+    pub service: Option<&'static str>,
     /// Its description.
     pub description: &'static str,
     /// The JSON Schema of its request.
@@ -107,9 +110,8 @@ impl ToolRow {
                 let secs = self.timing.edge_wait().as_secs();
                 format!("If it takes longer than {secs} s, it answers with a job_id")
             }
-            ToolTiming::AsyncLong | ToolTiming::FireAndForget => {
-                "It answers with a job_id immediately".to_owned()
-            }
+            ToolTiming::AsyncLong => "It answers with a job_id immediately".to_owned(),
+            ToolTiming::FireAndForget => return self.description.into(),
         };
         let what = self.description;
         format!(
@@ -188,6 +190,15 @@ macro_rules! define_responses {
     };
 }
 
+macro_rules! service_of {
+    () => {
+        None
+    };
+    ($service:path) => {
+        Some($service)
+    };
+}
+
 macro_rules! define_tools {
     ($(
         $variant:ident($request:ident) -> $response:ident {
@@ -196,6 +207,7 @@ macro_rules! define_tools {
             job: $job:literal,
             level: $level:ident,
             audit: $audit:ident,
+            $(service: $service:path,)?
             about: $about:literal,
         }
     )*) => {
@@ -262,6 +274,7 @@ macro_rules! define_tools {
                         makes_job: $job,
                         level: Level::$level,
                         audit: Audit::$audit,
+                        service: service_of!($($service)?),
                         description: $about,
                         request_schema: schema_of::<$request>,
                         response_schema: schema_of::<$response>,
@@ -282,6 +295,12 @@ macro_rules! define_tools {
 
 crate::response_table!(define_responses);
 crate::tool_table!(define_tools);
+
+/// Returns whether rows name this service as the one that does their work.
+#[must_use]
+pub fn is_service_of_rows(service: &str) -> bool {
+    TOOLS.iter().any(|row| row.service == Some(service))
+}
 
 /// Returns the row of a native tool.
 #[must_use]

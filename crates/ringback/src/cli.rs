@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agents, artifacts, audit, call, cas, completions, config, container, demo, doctor, events,
-    image, jobs, mcp, offer, project, run, secret, serve, session, studio, token, tools, verify,
-    why,
+    garden, image, jobs, mcp, offer, project, run, secret, serve, session, studio, token, tools,
+    verify, why,
 };
 
 /// The program that connects an agent to its session: `ringback inside`.
@@ -62,6 +62,8 @@ pub enum Command {
     Cas(cas::CasArgs),
     /// List, show, create or annotate artifacts
     Artifacts(artifacts::ArtifactsArgs),
+    /// Place sound on the timeline and play it, or run the process that plays
+    Garden(garden::GardenArgs),
     /// Check tunes and make music files from them, without a daemon
     Studio(studio::StudioArgs),
     /// Manage the sealed keys of model providers for this user's daemon
@@ -104,6 +106,7 @@ impl Command {
             Self::Events(args) => args.json,
             Self::Cas(args) => args.json,
             Self::Artifacts(args) => args.json,
+            Self::Garden(args) => args.json,
             Self::Studio(args) => args.json,
             Self::Secret(args) => args.local.json,
             Self::Token(args) => args.json,

@@ -13,6 +13,7 @@ mod env;
 mod error;
 mod file;
 mod flags;
+mod garden;
 mod images;
 mod old_names;
 mod providers;
@@ -36,6 +37,7 @@ pub use dirs::{DirError, IpcSockets};
 pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
+pub use garden::{Garden, GardenStart};
 pub use images::Images;
 pub use old_names::OldName;
 pub use providers::{ProviderEntry, Providers, Secrets};
@@ -80,6 +82,8 @@ pub struct Config {
     pub studio: Studio,
     /// `[studio.services]`
     pub services: Services,
+    /// `[garden]`
+    pub garden: Garden,
     /// `[log]`
     pub log: Log,
     /// `[telemetry]`
@@ -227,7 +231,7 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 16] {
+    fn sections(&self) -> [&dyn Section; 17] {
         [
             &self.root,
             &self.http,
@@ -243,12 +247,13 @@ impl Config {
             &self.files,
             &self.studio,
             &self.services,
+            &self.garden,
             &self.log,
             &self.telemetry,
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 16] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 17] {
         [
             &mut self.root,
             &mut self.http,
@@ -264,6 +269,7 @@ impl Config {
             &mut self.files,
             &mut self.studio,
             &mut self.services,
+            &mut self.garden,
             &mut self.log,
             &mut self.telemetry,
         ]

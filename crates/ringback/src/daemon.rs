@@ -1,6 +1,7 @@
 //! The daemon as a value: started from a checked configuration, stopped in stages. `serve` runs it
 //! until a signal; `demo` runs it inside its own process.
 
+mod garden;
 pub(crate) mod settings;
 mod token;
 
@@ -21,6 +22,7 @@ use ringback_service::{
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use self::garden::GardenSupervisor;
 use crate::config::{Config, ConfigError, DirError};
 
 pub use token::{TOKEN_FILE, TokenFileError};
@@ -144,6 +146,10 @@ impl Daemon {
         let store = Broker::open(&broker_config)?;
         let http = HttpListener::bind(http_config).await?;
         broker_config.sessions.doors = doors.of_sessions(settings::public_url(config, &http));
+        let garden = GardenSupervisor::new(config).map(Arc::new);
+        if let Some(garden) = &garden {
+            broker_config.garden = Arc::<GardenSupervisor>::clone(garden);
+        }
         let (clock, entropy) = (Clock::system(), Entropy::system());
         let outside = Environment { store, clock, entropy, blocking: Blocking::Threads };
         let broker = Broker::start_in(broker_config, outside).await?;
@@ -167,6 +173,10 @@ impl Daemon {
         serve_http(&shutdown, http, edge.router().merge(mcp.router()))?;
         serve_mcp(&shutdown, mcp)?;
         serve_hoot(&shutdown, hoot, &broken)?;
+        if let Some(garden) = garden {
+            let stop = shutdown.token(Layer::Accepting);
+            shutdown.stage(Layer::Edges).spawn("garden", garden.run(stop))?;
+        }
         ready.set_ready();
         Ok(Self { shutdown, ready, listening, broken, lost })
     }

@@ -4,7 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use ringback_proto::ids::{ArtifactId, JobId, ProjectId, SessionId, TokenId, WorkspaceId};
+use ringback_proto::ids::{
+    ArtifactId, JobId, ProjectId, RegionId, SessionId, TokenId, WorkspaceId,
+};
 use ringback_proto::record::JobState;
 
 /// A cause that several callers share.
@@ -119,6 +121,18 @@ pub enum CommitError {
     NoSession {
         /// The id of the session.
         id: SessionId,
+    },
+    /// A change of a region that does not exist.
+    #[error("no such region: {id}")]
+    NoRegion {
+        /// The id of the region.
+        id: RegionId,
+    },
+    /// A change of the timeline that is not its next revision.
+    #[error("the timeline is past revision {revision}; try again")]
+    StaleTimeline {
+        /// The revision of the change.
+        revision: u64,
     },
     /// The record to be deleted is in use.
     #[error("{what} is in use by session {session}; end it first")]

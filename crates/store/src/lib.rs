@@ -31,6 +31,8 @@ mod writer;
 
 pub use error::{CommitError, OpenStoreError, QueueFull, ReadError};
 pub use read::page::{Page, RowVisibility};
-pub use read::{ArtifactFilter, JobCounts, JobSummary, SessionFilter};
+pub use read::{
+    ArtifactFilter, JobCounts, JobSummary, SessionFilter, StoredTimeline, TimelineSize,
+};
 pub use store::{Completion, Limits, Stats, Store};
 pub use write::WriteOutcome;

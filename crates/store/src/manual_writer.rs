@@ -34,7 +34,7 @@ pub enum Fault {
 }
 
 /// The result of one commit.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct CommitReport {
     /// The records of each accepted request.
     pub written: Vec<Vec<Record>>,

@@ -3,6 +3,7 @@
 //! A record is refused before it has changed anything, so only a request whose second or later
 //! record is refused needs undoing.
 
+mod garden;
 mod sessions;
 
 use std::collections::{BTreeSet, HashMap};
@@ -166,6 +167,7 @@ pub(crate) fn apply(
             sessions::session_spent(connection, *id, spending)?;
         }
         Record::SessionDeleted { id } => return sessions::session_deleted(connection, *id),
+        Record::Timeline { revision, change } => garden::changed(connection, *revision, change)?,
     }
     Ok(WriteOutcome::Written)
 }

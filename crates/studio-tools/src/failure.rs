@@ -30,7 +30,7 @@ pub(crate) fn font(error: &FontError) -> Error {
 pub(crate) fn score(error: &ScoreError) -> Error {
     match error {
         ScoreError::TooLarge { .. } => Error::new(ErrorKind::TooLarge, error.to_string()),
-        ScoreError::Malformed { .. } | ScoreError::Format2 => {
+        ScoreError::Malformed { .. } | ScoreError::Format2 | ScoreError::FilmTime => {
             Error::invalid_field("input_hash", error.to_string())
         }
     }

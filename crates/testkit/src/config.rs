@@ -6,7 +6,8 @@ use std::time::Duration;
 use camino::Utf8Path;
 use ringback_broker::studio::NoStudio;
 use ringback_broker::{
-    AgentCommand, Config, ConfigView, ContainerSettings, LineSettings, SessionSettings,
+    AgentCommand, Config, ConfigView, ContainerSettings, LineSettings, NoGardenProcess,
+    SessionSettings,
 };
 use ringback_proto::value::Value;
 
@@ -50,6 +51,7 @@ pub fn broker_config(root: &Utf8Path) -> Config {
         call_ms_max: 3_600_000,
         lines: LineSettings::default(),
         studio: Arc::new(NoStudio),
+        garden: Arc::new(NoGardenProcess),
         sessions,
         containers: ContainerSettings::default(),
     }

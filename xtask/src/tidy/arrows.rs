@@ -64,6 +64,16 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["ringback-proto", "ringback-broker", "ringback-service", "ringback-sync"],
     ),
     (
+        "ringback-garden",
+        &[
+            "ringback-proto",
+            "ringback-blobs",
+            "ringback-client",
+            "ringback-studio",
+            "ringback-sync",
+        ],
+    ),
+    (
         "ringback",
         &[
             "ringback-proto",
@@ -79,6 +89,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-client",
             "ringback-studio",
             "ringback-studio-tools",
+            "ringback-garden",
             "ringback-music-services",
             "ringback-inside",
             "ringback-inside-embed",
@@ -140,9 +151,14 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rubato", STUDIO),
     ("rustysynth", STUDIO),
     ("symphonia", STUDIO),
+    ("pulseaudio", GARDEN),
+    ("rtrb", GARDEN),
+    ("thread-priority", GARDEN),
 ];
 
 const STUDIO: &[&str] = &["ringback-studio"];
+
+const GARDEN: &[&str] = &["ringback-garden"];
 
 const HTTP_SPEAKERS: &[&str] = &[
     "ringback-service",

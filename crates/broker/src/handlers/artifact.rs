@@ -187,7 +187,7 @@ pub(crate) async fn create(
     Ok(ArtifactCreatedResponse { artifact_id, content_hash, tags, creator, variation_index })
 }
 
-async fn visible_artifact(ctx: &Context, id: ArtifactId) -> Result<ArtifactRecord> {
+pub(super) async fn visible_artifact(ctx: &Context, id: ArtifactId) -> Result<ArtifactRecord> {
     let sight = ctx.sight();
     ctx.read(move |store| store.artifact(id))
         .await?

@@ -5,6 +5,7 @@ mod call;
 mod caller;
 pub(crate) mod cas;
 mod container;
+mod garden;
 mod job;
 mod meta;
 mod project;

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Span;
 
 use super::Jobs;
+use crate::garden::SentCommand;
 use crate::identity::Credential;
 use crate::rooms::Outcome;
 use crate::stream::Stream;
@@ -29,6 +30,8 @@ pub(crate) struct LiveJob {
     /// The trace of the call that started it, if it has one.
     pub(super) trace: Span,
     pub(super) request: Mutex<Option<ToolRequest>>,
+    /// The command of the job, if it was sent before the job was durable.
+    pub(crate) sent: Option<SentCommand>,
     pub(super) stop: CancellationToken,
     /// The blocking parts of the work, waited for before the job counts as stopped.
     pub(crate) blocking: TaskTracker,
@@ -97,6 +100,7 @@ impl LiveJob {
             project: None,
             trace: Span::none(),
             request: Mutex::new(Some(request)),
+            sent: None,
             stop: CancellationToken::new(),
             blocking: TaskTracker::new(),
             streams: Mutex::default(),

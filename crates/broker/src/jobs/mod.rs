@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::FutureExt as _;
 use ringback_core::deadline::Deadline;
-use ringback_core::jobs::{JobLimits, JobTable, Release, StopReason, WorkEnd, WorkResult};
+use ringback_core::jobs::{JobLimits, JobTable, Release, StopReason, WorkEnd, WorkResult, resumes};
 use ringback_core::{Effects, Now};
 use ringback_proto::chunk::Delivery;
 use ringback_proto::error::ToolError;
@@ -23,6 +23,7 @@ use tracing::{Instrument as _, Span};
 pub(crate) use self::live::{Interest, LiveJob};
 use crate::call::Calls;
 use crate::failure;
+use crate::garden::SentCommand;
 use crate::handler::{self, Context};
 use crate::identity::{Credential, Identity};
 use crate::kernel::Kernel;
@@ -73,6 +74,8 @@ pub(crate) struct Submission {
     pub(crate) repeat: Option<RepeatKey>,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) stream: Option<Arc<Stream>>,
+    /// The command of the job, if it was sent already.
+    pub(crate) sent: Option<SentCommand>,
     pub(crate) trace: Span,
 }
 
@@ -120,7 +123,7 @@ impl Jobs {
     /// Starts a job, unless the same request has started one already. It is durable when this
     /// returns.
     pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<SubmitOutcome> {
-        let Submission { request, owner, held, repeat, deadline, stream, trace } = submission;
+        let Submission { request, owner, held, repeat, deadline, stream, sent, trace } = submission;
         let id = new_id(self.kernel.now(), self.kernel.entropy.bytes());
         let record = JobRecord {
             id,
@@ -139,7 +142,7 @@ impl Jobs {
             completed_at: None,
             expires_at: None,
         };
-        let live = Arc::new(LiveJob { trace, held, ..LiveJob::new(id, request, owner) });
+        let live = Arc::new(LiveJob { trace, held, sent, ..LiveJob::new(id, request, owner) });
         if let Some(stream) = stream {
             live.attach(stream);
         }
@@ -217,7 +220,7 @@ impl Jobs {
                 continue;
             };
             let timing = request.row().timing;
-            if record.state == JobState::Pending && record.session.is_none() {
+            if resumes(&record, timing) {
                 let live = LiveJob::new(record.id, request, record.owner);
                 // An earlier run returned its id, or may have.
                 lock(&live.callers).is_known = true;
@@ -522,6 +525,7 @@ mod tests {
             call_ms_max: 1,
             lines: crate::lines::LineSettings::default(),
             studio: Arc::new(crate::studio::NoStudio),
+            garden: Arc::new(crate::garden::NoGardenProcess),
             sessions: crate::SessionSettings::in_dir(Utf8PathBuf::from("/nowhere")),
             containers: crate::ContainerSettings::default(),
         };

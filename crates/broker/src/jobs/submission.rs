@@ -6,7 +6,7 @@ use ringback_core::repeats::{Occurrence, same_body};
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::{BlobHash, JobId};
 use ringback_proto::record::{JobRecord, JobState, RepeatKey};
-use ringback_proto::{Error, ErrorKind, Result, ToolRequest, ToolResponse};
+use ringback_proto::{Certainty, Error, ErrorKind, Result, ToolRequest, ToolResponse};
 use ringback_store::Store;
 use tokio::time::Instant;
 
@@ -86,6 +86,9 @@ impl Jobs {
         stream: Option<Arc<Stream>>,
     ) -> Result<SubmitOutcome> {
         let started = Instant::now();
+        // Not for a repeat: it has been sent before.
+        let sent = self.rooms.upgrade().and_then(|rooms| rooms.garden.send_early(&request));
+        let was_sent = sent.is_some();
         let submission = Submission {
             request,
             owner: call.principal.id,
@@ -93,6 +96,7 @@ impl Jobs {
             repeat: call.repeat,
             deadline: Some(call.deadline),
             stream,
+            sent,
             trace: call.trace.clone(),
         };
         let mut result = self.submit(submission).await;
@@ -112,7 +116,12 @@ impl Jobs {
             Err(error) => Err(error),
         };
         self.kernel.auditor.began(self.kernel.now(), call, job, started);
-        result
+        // Without a job, a command that was sent has still been sent.
+        result.map_err(
+            |error| {
+                if was_sent { error.with_certainty(Certainty::MayHaveRun) } else { error }
+            },
+        )
     }
 
     async fn attach(self: &Arc<Self>, id: JobId, stream: Option<Arc<Stream>>) -> Result<CallJob> {

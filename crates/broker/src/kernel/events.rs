@@ -58,7 +58,12 @@ impl EventHub {
     }
 
     pub(crate) fn subscribe(self: &Arc<Self>) -> Subscription {
-        Subscription { hub: Arc::clone(self), cursor: lock(&self.ring).last_seq() }
+        let ring = lock(&self.ring);
+        Subscription {
+            hub: Arc::clone(self),
+            cursor: ring.last_seq(),
+            live_cursor: ring.last_live(),
+        }
     }
 }
 
@@ -67,21 +72,27 @@ impl EventHub {
 pub struct Subscription {
     hub: Arc<EventHub>,
     cursor: u64,
+    live_cursor: u64,
 }
 
 impl Subscription {
-    /// Waits for events and returns up to `limit` of them. A reader slower than the ring sees a
-    /// jump in `seq`.
+    /// Waits for events and returns up to `limit` of them, and the live ones of the meantime. A
+    /// reader slower than the ring sees a jump in `seq`.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
     pub async fn next(&mut self, limit: usize) -> Vec<Arc<Published>> {
         loop {
             let rung = self.hub.rung();
-            let page = self.hub.after(self.cursor, limit, &Visibility::All, |_| true);
-            self.cursor = page.cursor;
-            if !page.events.is_empty() {
-                return page.events;
+            let events = {
+                let ring = lock(&self.hub.ring);
+                let page = ring.after(self.cursor, limit, &Visibility::All, |_| true);
+                let live = ring.live_after(self.live_cursor);
+                (self.cursor, self.live_cursor) = (page.cursor, ring.last_live());
+                page.events.into_iter().chain(live).collect::<Vec<_>>()
+            };
+            if !events.is_empty() {
+                return events;
             }
             rung.await;
         }
@@ -89,7 +100,8 @@ impl Subscription {
 
     /// Skips all events so far.
     pub fn skip(&mut self) {
-        self.cursor = lock(&self.hub.ring).last_seq();
+        let ring = lock(&self.hub.ring);
+        (self.cursor, self.live_cursor) = (ring.last_seq(), ring.last_live());
     }
 
     /// Rewinds to just after an event that the reader already has. The position of an event of

@@ -216,6 +216,7 @@ impl Lines {
             context,
             arguments,
             deadline: caller.deadline,
+            job_id: None,
         });
         let new = NewCall {
             id: caller.id,
@@ -229,7 +230,7 @@ impl Lines {
         self.tell_client_event(&call, Event::ClientToolRequest);
         drop(call);
         self.carry_out(effects);
-        let mut held = LineCallGuard { lines: self, id: caller.id, over: false };
+        let mut held = LineCallGuard::new(self, caller.id);
         let outcome = tokio::select! {
             biased;
             outcome = &mut answered => {
@@ -283,15 +284,19 @@ fn passed(outcome: Result<Any>) -> ResponseEnvelope {
 }
 
 /// A call on a line; dropping it withdraws it, because its caller has left.
-struct LineCallGuard<'a> {
+pub(super) struct LineCallGuard<'a> {
     lines: &'a Lines,
     id: CallId,
-    over: bool,
+    pub(super) over: bool,
 }
 
-impl LineCallGuard<'_> {
+impl<'a> LineCallGuard<'a> {
+    pub(super) const fn new(lines: &'a Lines, id: CallId) -> Self {
+        Self { lines, id, over: false }
+    }
+
     /// Withdraws the call. Returns whether its tool may have run, unless it has ended already.
-    fn recall(&mut self, why: Recall) -> Option<Certainty> {
+    pub(super) fn recall(&mut self, why: Recall) -> Option<Certainty> {
         self.over = true;
         let mut effects = Vec::new();
         let ended = lock(&self.lines.table).recall(self.id, why, &mut effects);
@@ -339,7 +344,7 @@ impl Drop for RepeatGuard {
     }
 }
 
-fn received(outcome: Result<Result<Any>, oneshot::error::RecvError>) -> Result<Any> {
+pub(super) fn received(outcome: Result<Result<Any>, oneshot::error::RecvError>) -> Result<Any> {
     outcome.unwrap_or_else(|_| Err(Error::internal("line", "a call was dropped")))
 }
 

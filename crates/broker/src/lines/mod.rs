@@ -6,6 +6,7 @@ mod caller_stream;
 mod callers;
 mod follower;
 mod parties;
+mod service;
 mod stream;
 
 use std::sync::{Arc, Mutex};
@@ -18,9 +19,10 @@ use ringback_core::lines::{
 };
 use ringback_proto::any::{Any, Format};
 use ringback_proto::event::{ClientToolCall, ClientTools};
-use ringback_proto::ids::{CallId, SessionId};
+use ringback_proto::ids::{CallId, JobId, SessionId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::timing::ToolTiming;
+use ringback_proto::tool::is_service_of_rows;
 use ringback_proto::{Error, Event, Result};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -29,6 +31,7 @@ pub use self::caller_stream::CallerStream;
 pub use self::callers::{CallerCall, CallerTools, Callers};
 pub(crate) use self::follower::LineFollower;
 pub use self::parties::{CallContext, LineOffer, LineRequest, ToolOffer};
+pub(crate) use self::service::ServiceCall;
 pub use self::stream::{ChunkSink, LineStream};
 use crate::call::Calls;
 use crate::kernel::Kernel;
@@ -112,6 +115,8 @@ pub struct LineCall {
     pub arguments: Any,
     /// Its deadline.
     pub deadline: Deadline,
+    /// The job that it belongs to, which its answer must name again.
+    pub job_id: Option<JobId>,
 }
 
 impl LineCall {
@@ -166,6 +171,8 @@ pub struct Lines {
     table: Mutex<LineTable<BrokerLinks>>,
     /// Counts the changes of the offered tools.
     changes: watch::Sender<u64>,
+    /// Counts the changes of services that do the work of native tools.
+    service_changes: watch::Sender<u64>,
     settings: LineSettings,
 }
 
@@ -177,6 +184,7 @@ impl Lines {
             calls,
             table: Mutex::new(LineTable::new(settings.limits)),
             changes: watch::Sender::new(0),
+            service_changes: watch::Sender::new(0),
             settings,
         }
     }
@@ -315,6 +323,11 @@ impl Lines {
         added: &[Arc<str>],
         removed: &[Arc<str>],
     ) {
+        if line.kind() == LineKind::Worker && is_service_of_rows(line.name()) {
+            // Its tools are listed as rows, which do not change.
+            self.service_changes.send_modify(|n_changes| *n_changes += 1);
+            return;
+        }
         self.changes.send_modify(|n_changes| *n_changes += 1);
         let names = |names: &[Arc<str>]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         if line.kind() == LineKind::Client {

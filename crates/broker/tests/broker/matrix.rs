@@ -104,7 +104,20 @@ const fn names(tool: ToolKind) -> Names {
         | ToolKind::OrpheusLoops
         | ToolKind::OrpheusClassify
         | ToolKind::MusicgenGenerate
-        | ToolKind::YueGenerate => Names::Nothing,
+        | ToolKind::YueGenerate
+        | ToolKind::GardenStatus
+        | ToolKind::GardenPlay
+        | ToolKind::GardenPause
+        | ToolKind::GardenStop
+        | ToolKind::GardenEmergencyPause
+        | ToolKind::GardenSeek
+        | ToolKind::GardenSetTempo
+        | ToolKind::GardenGetRegions
+        | ToolKind::GardenCreateRegion
+        | ToolKind::GardenMoveRegion
+        | ToolKind::GardenDeleteRegion
+        | ToolKind::GardenTimeline
+        | ToolKind::GardenReport => Names::Nothing,
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::ServingState;
-use super::tools::{WorkerCall, WorkerTools, outcome};
+use super::tools::{Asked, WorkerCall, WorkerTools};
 use crate::config::Config;
 use crate::link_loop::{LinkLoop, LoopEvent};
 use crate::transport::LinkState;
@@ -37,7 +37,9 @@ pub(super) struct WorkerTask {
     calls_max: usize,
     running: JoinSet<Frame>,
     /// The request of each task, in case it panics.
-    by_task: HashMap<task::Id, RequestId>,
+    by_task: HashMap<task::Id, Asked>,
+    /// Work to do before the tools are offered.
+    preparing: JoinSet<()>,
     places: Arc<Semaphore>,
     to_outbox: mpsc::Sender<Frame>,
     outbox: mpsc::Receiver<Frame>,
@@ -49,6 +51,8 @@ enum WorkerEvent {
     Ended(Result<(task::Id, Frame), JoinError>),
     /// A running call sends a chunk.
     Chunk(Frame),
+    /// The tools may be offered.
+    Prepared,
 }
 
 /// Whether the task continues, or ends and notifies a waiter.
@@ -58,6 +62,8 @@ type Flow = ControlFlow<Option<oneshot::Sender<()>>>;
 #[derive(Deserialize)]
 struct RequestFields {
     tool: String,
+    #[serde(default)]
+    job_id: Option<String>,
     #[serde(default)]
     session_id: Option<String>,
     #[serde(default)]
@@ -84,6 +90,7 @@ impl WorkerTask {
             calls_max: config.calls_max,
             running: JoinSet::new(),
             by_task: HashMap::new(),
+            preparing: JoinSet::new(),
             to_outbox,
             outbox,
         }
@@ -91,15 +98,16 @@ impl WorkerTask {
 
     /// Runs until it is closed or the worker is dropped.
     pub(super) async fn run(mut self) {
-        self.offer();
+        self.prepare();
         let done = loop {
             let has_room = self.link.has_room();
-            let Self { link, closing, running, outbox, .. } = &mut self;
+            let Self { link, closing, running, outbox, preparing, .. } = &mut self;
             let own = async {
                 tokio::select! {
                     biased;
                     Some(ended) = running.join_next_with_id() => WorkerEvent::Ended(ended),
                     Some(chunk) = outbox.recv(), if has_room => WorkerEvent::Chunk(chunk),
+                    Some(_) = preparing.join_next() => WorkerEvent::Prepared,
                     else => pending().await,
                 }
             };
@@ -125,7 +133,7 @@ impl WorkerTask {
 
     fn on_turn(&mut self, turn: LoopEvent<WorkerEvent>) -> Flow {
         match turn {
-            LoopEvent::Up => self.offer(),
+            LoopEvent::Up => self.prepare(),
             LoopEvent::Down { state, reason } => self.link_down(state, reason),
             LoopEvent::Received(Ok(frame)) => self.on_frame(&frame),
             LoopEvent::Received(Err(error)) => {
@@ -133,6 +141,7 @@ impl WorkerTask {
             }
             LoopEvent::Own(WorkerEvent::Ended(ended)) => self.on_ended(ended),
             LoopEvent::Own(WorkerEvent::Chunk(chunk)) => self.on_chunk(chunk),
+            LoopEvent::Own(WorkerEvent::Prepared) => self.offer(),
             LoopEvent::Kept => {}
             LoopEvent::Closed => return ControlFlow::Break(None),
         }
@@ -142,6 +151,7 @@ impl WorkerTask {
     /// Drops the calls of this connection: the daemon has given them up and wants no answers.
     fn link_down(&mut self, state: LinkState, reason: String) {
         self.asked = None;
+        self.preparing = JoinSet::new();
         self.stop_all();
         self.state.send_replace(match state {
             LinkState::Refused => {
@@ -154,6 +164,14 @@ impl WorkerTask {
     fn stop_all(&mut self) {
         for (_, cancelled) in self.calls.drain() {
             cancelled.cancel();
+        }
+    }
+
+    /// Does what the service needs before its tools are offered, then offers them.
+    fn prepare(&mut self) {
+        match self.tools.prepare() {
+            Some(work) => drop(self.preparing.spawn(work)),
+            None => self.offer(),
         }
     }
 
@@ -174,9 +192,7 @@ impl WorkerTask {
     fn on_frame(&mut self, frame: &Frame) {
         match frame.command {
             Command::Request => {
-                if let Err(error) = self.begin(frame) {
-                    self.link.send(outcome(frame.request_id, Err(error)));
-                }
+                self.on_request(frame);
             }
             Command::Cancel => {
                 if let Some(cancelled) = self.calls.remove(&frame.request_id) {
@@ -209,41 +225,55 @@ impl WorkerTask {
         self.state.send_replace(serving);
     }
 
-    fn begin(&mut self, frame: &Frame) -> Result<(), Error> {
-        if self.calls.len() >= self.calls_max {
-            return Err(Error::busy("the worker's list of calls"));
-        }
+    fn on_request(&mut self, frame: &Frame) {
         let request_id = frame.request_id;
-        let (asked, arguments) = read(frame)?;
+        let (fields, arguments) = match read(frame) {
+            Ok(read) => read,
+            Err(error) => {
+                let asked = Asked { request_id, job_id: None };
+                return self.link.send(asked.outcome(Err(error)));
+            }
+        };
+        let asked = Asked { request_id, job_id: fields.job_id.clone() };
+        if self.calls.len() >= self.calls_max {
+            let busy = Error::busy("the worker's list of calls");
+            return self.link.send(asked.outcome(Err(busy)));
+        }
+        self.begin(asked, fields, arguments);
+    }
+
+    fn begin(&mut self, asked: Asked, fields: RequestFields, arguments: Bytes) {
+        let request_id = asked.request_id;
         let cancelled = CancellationToken::new();
         let call = WorkerCall {
             request_id,
             stream_id: StreamId::from_random(*RequestId::random().as_bytes()),
             arguments,
-            session_id: asked.session_id,
-            deadline: Duration::from_millis(asked.deadline_ms),
+            job_id: fields.job_id,
+            session_id: fields.session_id,
+            deadline: Duration::from_millis(fields.deadline_ms),
             cancelled: cancelled.clone(),
             outbox: self.to_outbox.clone(),
         };
         let (tools, places) = (Arc::clone(&self.tools), Arc::clone(&self.places));
         let stopped = cancelled.clone();
+        let answered = asked.clone();
         let running = self.running.spawn(async move {
             let stop = Error::cancelled("at the caller's request");
             let place = tokio::select! {
                 biased;
-                () = stopped.cancelled() => return outcome(request_id, Err(stop)),
+                () = stopped.cancelled() => return answered.outcome(Err(stop)),
                 place = places.acquire() => place,
             };
-            let done = match tools.work(&asked.tool, call) {
+            let done = match tools.work(&fields.tool, call) {
                 Some(work) => work.await,
-                None => Err(Error::not_found("tool", &asked.tool)),
+                None => Err(Error::not_found("tool", &fields.tool)),
             };
             drop(place);
-            outcome(request_id, done)
+            answered.outcome(done)
         });
-        self.by_task.insert(running.id(), request_id);
+        self.by_task.insert(running.id(), asked);
         self.calls.insert(request_id, cancelled);
-        Ok(())
     }
 
     /// Answers, unless the answer is no longer wanted.
@@ -252,13 +282,13 @@ impl WorkerTask {
             Ok((task_id, reply)) => (task_id, Some(reply)),
             Err(error) => (error.id(), None),
         };
-        let request_id = self.by_task.remove(&task_id);
-        if let Some(request_id) = request_id
-            && self.calls.remove(&request_id).is_some()
+        let asked = self.by_task.remove(&task_id);
+        if let Some(asked) = asked
+            && self.calls.remove(&asked.request_id).is_some()
         {
             let panicked = || {
                 let error = Error::new(ErrorKind::ToolFailed, "the worker's handler panicked");
-                outcome(request_id, Err(error.with_certainty(Certainty::MayHaveRun)))
+                asked.outcome(Err(error.with_certainty(Certainty::MayHaveRun)))
             };
             // After its own chunks.
             while let Ok(chunk) = self.outbox.try_recv() {

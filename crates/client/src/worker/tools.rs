@@ -20,6 +20,8 @@ const CONCURRENCY: usize = 16;
 
 type ToolFuture = Pin<Box<dyn Future<Output = Result<Bytes, Error>> + Send>>;
 type Handler = Box<dyn Fn(WorkerCall) -> ToolFuture + Send + Sync>;
+type PreparationFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Preparation = Box<dyn Fn() -> PreparationFuture + Send + Sync>;
 
 /// The tools that one worker offers, as a service.
 pub struct WorkerTools {
@@ -27,6 +29,7 @@ pub struct WorkerTools {
     offered: Vec<OfferedTool>,
     handlers: HashMap<String, Handler>,
     concurrency: usize,
+    preparation: Option<Preparation>,
 }
 
 impl std::fmt::Debug for WorkerTools {
@@ -44,7 +47,19 @@ impl WorkerTools {
             offered: Vec::new(),
             handlers: HashMap::new(),
             concurrency: CONCURRENCY,
+            preparation: None,
         }
+    }
+
+    /// Sets work to do on each connection before the tools are offered on it. Without an end to it
+    /// they are never offered, so it must keep its own time.
+    #[must_use]
+    pub fn before_offer<W>(mut self, prepare: impl Fn() -> W + Send + Sync + 'static) -> Self
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        self.preparation = Some(Box::new(move || Box::pin(prepare())));
+        self
     }
 
     /// Sets how many calls run at the same time; further ones wait.
@@ -106,6 +121,11 @@ impl WorkerTools {
         &self.offered
     }
 
+    /// Returns the work to do before the tools are offered, if any.
+    pub(super) fn prepare(&self) -> Option<PreparationFuture> {
+        self.preparation.as_ref().map(|prepare| prepare())
+    }
+
     pub(super) const fn calls_max(&self) -> usize {
         self.concurrency
     }
@@ -122,6 +142,7 @@ pub struct WorkerCall {
     pub(super) request_id: RequestId,
     pub(super) stream_id: StreamId,
     pub(super) arguments: Bytes,
+    pub(super) job_id: Option<String>,
     pub(super) session_id: Option<String>,
     pub(super) deadline: Duration,
     pub(super) cancelled: CancellationToken,
@@ -142,6 +163,13 @@ impl WorkerCall {
     pub fn decode<A: DeserializeOwned>(&self) -> Result<A, Error> {
         rmp_serde::from_slice(&self.arguments)
             .map_err(|error| Error::invalid(format!("the input does not match the tool: {error}")))
+    }
+
+    /// Returns the id of the job that the call belongs to, if any. The answer returns it
+    /// automatically.
+    #[must_use]
+    pub fn job_id(&self) -> Option<&str> {
+        self.job_id.as_deref()
     }
 
     /// Returns the session the call belongs to, if any.
@@ -167,7 +195,8 @@ impl WorkerCall {
     pub async fn send(&self, chunk: StreamChunk) {
         let chunk = ResponseEnvelope::StreamChunk { stream_id: self.stream_id, chunk };
         // A worker that has ended has no connection left.
-        drop(self.outbox.send(reply(self.request_id, &chunk)).await);
+        let body = Body::MsgPack(chunk.encode().into());
+        drop(self.outbox.send(Frame::new(Command::Reply, self.request_id, body)).await);
     }
 
     /// Reports the progress of the work to the caller.
@@ -176,18 +205,28 @@ impl WorkerCall {
     }
 }
 
-/// Makes the last reply of a call.
-pub(super) fn outcome(request_id: RequestId, outcome: Result<Bytes, Error>) -> Frame {
-    let envelope = match outcome {
-        Ok(bytes) => {
-            let response = ToolResponse::Passed(Any { format: Format::MsgPack, bytes });
-            ResponseEnvelope::Success { response }
-        }
-        Err(error) => error.into(),
-    };
-    reply(request_id, &envelope)
+/// A Request that is to be answered.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) request_id: RequestId,
+    /// The job it belongs to, which the reply must name again.
+    pub(super) job_id: Option<String>,
 }
 
-fn reply(request_id: RequestId, envelope: &ResponseEnvelope) -> Frame {
-    Frame::new(Command::Reply, request_id, Body::MsgPack(envelope.encode().into()))
+impl Asked {
+    /// Makes the last reply of a call.
+    pub(super) fn outcome(&self, outcome: Result<Bytes, Error>) -> Frame {
+        let envelope = match outcome {
+            Ok(bytes) => {
+                let response = ToolResponse::Passed(Any { format: Format::MsgPack, bytes });
+                ResponseEnvelope::Success { response }
+            }
+            Err(error) => error.into(),
+        };
+        let body = match &self.job_id {
+            Some(job_id) => envelope.encode_for_job(job_id),
+            None => envelope.encode(),
+        };
+        Frame::new(Command::Reply, self.request_id, Body::MsgPack(body.into()))
+    }
 }

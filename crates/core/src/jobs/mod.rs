@@ -24,6 +24,10 @@ const TTL_TRANSPORT_MS: u64 = 60 * 1000;
 const TTL_FAILED_MS: u64 = 30 * 60 * 1000;
 /// A day, for results.
 const TTL_COMPLETE_MS: u64 = 24 * 60 * 60 * 1000;
+/// Commands under way: each ends within seconds, so this many at a time is a flood.
+const COMMANDS_MAX: usize = 1024;
+/// Commands of one principal under way, so that one flood leaves room for others.
+const COMMANDS_PER_PRINCIPAL_MAX: usize = 256;
 
 /// Limits on the number of jobs.
 #[derive(Debug, Clone, Copy)]
@@ -103,10 +107,43 @@ pub struct JobTable {
     /// Pending jobs in the order in which they will start.
     queue: VecDeque<JobId>,
     by_deadline: BTreeSet<(MonoMs, JobId)>,
-    per_principal: HashMap<PrincipalId, usize>,
+    per_principal: HashMap<(PrincipalId, Place), usize>,
     /// Jobs that occupy a running slot, from the decision to run until the end.
     n_running: usize,
+    /// Commands, which run without a slot.
+    n_commands: usize,
     limits: JobLimits,
+}
+
+/// Where a job runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Place {
+    /// In a slot, once one is free.
+    Slot,
+    /// Beside the slots, immediately: a command that someone else executes.
+    Command,
+}
+
+impl Place {
+    const fn of(timing: ToolTiming) -> Self {
+        match timing {
+            ToolTiming::FireAndForget => Self::Command,
+            ToolTiming::Sync
+            | ToolTiming::AsyncShort
+            | ToolTiming::AsyncMedium
+            | ToolTiming::AsyncLong => Self::Slot,
+        }
+    }
+}
+
+/// Returns whether a job that was stored before a restart runs after it: one that had not started.
+/// Work that an agent started with its session key ends with its session, and a command is for the
+/// moment at which it was given.
+#[must_use]
+pub fn resumes(record: &JobRecord, timing: ToolTiming) -> bool {
+    record.state == JobState::Pending
+        && record.session.is_none()
+        && Place::of(timing) == Place::Slot
 }
 
 #[derive(Debug)]
@@ -156,11 +193,13 @@ impl JobTable {
             by_deadline: BTreeSet::new(),
             per_principal: HashMap::new(),
             n_running: 0,
+            n_commands: 0,
             limits,
         }
     }
 
-    /// Adds a job and decides its state: it runs if there is a free slot, otherwise it is pending.
+    /// Adds a job and decides its state: it runs if there is a free slot, otherwise it is pending. A
+    /// command needs no slot.
     ///
     /// # Errors
     /// `busy` when there are too many; nothing was started.
@@ -171,18 +210,16 @@ impl JobTable {
         deadline: Option<Deadline>,
         now: Now,
     ) -> Result<Effects<Release>> {
-        let n_own = self.per_principal.get(&record.owner).copied().unwrap_or(0);
-        if self.live.len() >= self.limits.live_max {
-            return Err(Error::busy("the job queue"));
-        }
-        if n_own >= self.limits.live_per_principal_max {
-            return Err(Error::busy("your job queue"));
-        }
-        let runs = self.n_running < self.limits.running_max && self.queue.is_empty();
+        let place = Place::of(timing);
+        self.check_room(record.owner, place)?;
+        let runs = match place {
+            Place::Slot => self.n_running < self.limits.running_max && self.queue.is_empty(),
+            Place::Command => true,
+        };
         record.state = if runs { JobState::Running } else { JobState::Pending };
         record.created_at = now.unix;
         record.started_at = runs.then_some(now.unix);
-        self.n_running += usize::from(runs);
+        self.occupy(place, runs);
         self.insert(&record, timing, Phase::Creating { runs }, deadline);
         let id = record.id;
         Ok(Effects {
@@ -191,19 +228,46 @@ impl JobTable {
         })
     }
 
+    fn check_room(&self, owner: PrincipalId, place: Place) -> Result<()> {
+        let n_own = self.per_principal.get(&(owner, place)).copied().unwrap_or(0);
+        let (n_live, live_max, own_max) = match place {
+            Place::Slot => {
+                let JobLimits { live_max, live_per_principal_max, .. } = self.limits;
+                (self.live.len() - self.n_commands, live_max, live_per_principal_max)
+            }
+            Place::Command => (self.n_commands, COMMANDS_MAX, COMMANDS_PER_PRINCIPAL_MAX),
+        };
+        let full = match place {
+            Place::Slot if n_live >= live_max => "the job queue",
+            Place::Slot => "your job queue",
+            Place::Command => "the number of commands under way",
+        };
+        let has_room = n_live < live_max && n_own < own_max;
+        if has_room { Ok(()) } else { Err(Error::busy(full)) }
+    }
+
+    /// Takes the slot of a job that is to run, unless it needs none.
+    fn occupy(&mut self, place: Place, runs: bool) {
+        self.n_running += usize::from(runs && place == Place::Slot);
+    }
+
+    /// Frees the slot of a job that had one.
+    fn vacate(&mut self, place: Place, ran: bool) {
+        self.n_running -= usize::from(ran && place == Place::Slot);
+    }
+
     /// Restores jobs after a restart: pending jobs keep waiting, running ones were interrupted.
     pub fn restore(&mut self, records: Vec<(JobRecord, ToolTiming)>, now: Now) -> Effects<Release> {
         let mut effects = Effects::default();
         for (record, timing) in records {
             match record.state {
-                JobState::Pending if record.session.is_none() => {
+                JobState::Pending if resumes(&record, timing) => {
                     self.insert(&record, timing, Phase::Pending, None);
                     self.queue.push_back(record.id);
                 }
-                // Work that an agent started with its session key ends with its session.
                 JobState::Pending | JobState::Running => {
                     self.insert(&record, timing, Phase::Running, None);
-                    self.n_running += 1;
+                    self.occupy(Place::of(timing), true);
                     let end = WorkEnd::Failed(Box::new(interrupted("the daemon stopped")));
                     self.end(record.id, end, now, &mut effects);
                 }
@@ -256,7 +320,8 @@ impl JobTable {
                 Phase::Starting | Phase::Running => true,
                 Phase::Pending | Phase::Ending(_) => false,
             };
-            self.n_running -= usize::from(held_a_place);
+            let place = Place::of(live.timing);
+            self.vacate(place, held_a_place);
             self.remove(job);
             self.promote(now, &mut effects);
         }
@@ -328,10 +393,10 @@ impl JobTable {
         self.by_deadline.first().map(|(at, _)| *at)
     }
 
-    /// Returns the number of jobs that occupy a running slot.
+    /// Returns the number of jobs that run, and of commands.
     #[must_use]
     pub const fn n_running(&self) -> usize {
-        self.n_running
+        self.n_running + self.n_commands
     }
 
     /// Returns the number of jobs that have not ended.
@@ -348,6 +413,7 @@ impl JobTable {
             && self.by_deadline.is_empty()
             && self.per_principal.is_empty()
             && self.n_running == 0
+            && self.n_commands == 0
     }
 
     /// Gives free slots to pending jobs, first come, first served.
@@ -372,7 +438,8 @@ impl JobTable {
         if let Some(deadline) = live.deadline.take() {
             self.by_deadline.remove(&(deadline.at, job));
         }
-        self.n_running -= usize::from(ran);
+        let place = Place::of(live.timing);
+        self.vacate(place, ran);
         effects.write.push(Record::JobEnded { id: job, end: Box::new(end) });
         effects.release.push(Release::Settled(job));
         self.promote(now, effects);
@@ -388,7 +455,9 @@ impl JobTable {
         if let Some(deadline) = deadline {
             self.by_deadline.insert((deadline.at, record.id));
         }
-        *self.per_principal.entry(record.owner).or_default() += 1;
+        let place = Place::of(timing);
+        *self.per_principal.entry((record.owner, place)).or_default() += 1;
+        self.n_commands += usize::from(place == Place::Command);
         let live = LiveJob {
             tool: record.tool.clone(),
             owner: record.owner,
@@ -406,10 +475,13 @@ impl JobTable {
         if let Some(deadline) = live.deadline {
             self.by_deadline.remove(&(deadline.at, job));
         }
-        if let Some(n_own) = self.per_principal.get_mut(&live.owner) {
+        let place = Place::of(live.timing);
+        self.n_commands -= usize::from(place == Place::Command);
+        let key = (live.owner, place);
+        if let Some(n_own) = self.per_principal.get_mut(&key) {
             *n_own -= 1;
             if *n_own == 0 {
-                self.per_principal.remove(&live.owner);
+                self.per_principal.remove(&key);
             }
         }
     }

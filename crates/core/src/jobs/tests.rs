@@ -286,3 +286,67 @@ fn a_closed_table_lets_running_jobs_end_and_keeps_pending_ones() {
     check(&table.settled(job(1), NOW), "=1failed ended1");
     assert_eq!((table.n_running(), table.n_live()), (0, 1));
 }
+
+fn command(table: &mut JobTable, number: u8) -> Result<Effects<Release>> {
+    table.submit(record(number), ToolTiming::FireAndForget, None, NOW)
+}
+
+#[test]
+fn a_command_runs_without_a_slot_and_past_a_full_queue() {
+    let mut table = table(1);
+    check(&submit(&mut table, 1).unwrap(), "+1r");
+    for number in 2..=4 {
+        check(&submit(&mut table, number).unwrap(), &format!("+{number}p"));
+    }
+    assert!(submit(&mut table, 5).is_err());
+    check(&command(&mut table, 6).unwrap(), "+6r");
+    check(&table.settled(job(6), NOW), "=6running !6");
+    check(&table.finished(job(6), complete(), NOW), ".6complete");
+    check(&table.settled(job(6), NOW), "=6complete ended6");
+    assert_eq!(table.n_running(), 1);
+}
+
+#[test]
+fn a_flood_of_commands_is_refused_and_leaves_room_for_others() {
+    let mut table = table(1);
+    let mut flood = record(1);
+    for number in 0..COMMANDS_PER_PRINCIPAL_MAX {
+        flood.id = JobId::from_random((number as u128 + 1000).to_be_bytes());
+        table.submit(flood.clone(), ToolTiming::FireAndForget, None, NOW).unwrap();
+    }
+    assert_eq!(command(&mut table, 1).unwrap_err().kind(), ErrorKind::Busy);
+    let other = PrincipalId::Token(TokenId::from_random([1; 16]));
+    let theirs = JobRecord { owner: other, ..record(2) };
+    check(&table.submit(theirs, ToolTiming::FireAndForget, None, NOW).unwrap(), "+2r");
+    check(&submit(&mut table, 3).unwrap(), "+3r");
+}
+
+/// Rule: a `garden_play` from before a restart never plays after it.
+#[test]
+fn a_command_from_before_a_restart_is_interrupted_whatever_its_state() {
+    for state in [JobState::Pending, JobState::Running] {
+        let mut table = table(1);
+        let before = JobRecord { state, ..record(1) };
+        assert!(!resumes(&before, ToolTiming::FireAndForget));
+        let effects = table.restore(vec![(before, ToolTiming::FireAndForget)], NOW);
+        check(&effects, ".1failed");
+        assert_eq!(error_of(&effects).context.reason.as_deref(), Some("interrupted"));
+        check(&table.settled(job(1), NOW), "=1failed ended1");
+        assert!(table.is_empty());
+    }
+    assert!(resumes(&record(1), ToolTiming::AsyncShort));
+}
+
+#[test]
+fn a_command_is_kept_for_a_minute_and_a_failed_one_for_half_an_hour() {
+    for (end, ttl_ms) in
+        [(complete(), 60_000), (WorkEnd::Failed(Box::new(Error::invalid("x").into())), 30 * 60_000)]
+    {
+        let mut table = table(1);
+        command(&mut table, 1).unwrap();
+        table.settled(job(1), NOW);
+        let effects = table.finished(job(1), end, NOW);
+        let Record::JobEnded { end, .. } = &effects.write[0] else { panic!("an end") };
+        assert_eq!(end.expires_at, NOW.unix + ttl_ms);
+    }
+}

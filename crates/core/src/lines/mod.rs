@@ -18,6 +18,7 @@ mod calls;
 mod line;
 mod names;
 mod registry;
+mod reply_job;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ pub use self::callers::{
 };
 pub use self::calls::{AwaitedCall, EndedCall, NewCall, Recall};
 pub use self::registry::{NewTool, Registry, may_offer};
+pub use self::reply_job::same_job;
 pub use self::table::{LineTable, Offer};
 
 /// The shell's types in the engine: stored, never inspected.

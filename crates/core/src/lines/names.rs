@@ -4,9 +4,12 @@
 use std::sync::Arc;
 
 use ringback_proto::ids::SessionId;
+use ringback_proto::principal::Principal;
+use ringback_proto::tool::is_service_of_rows;
 use ringback_proto::{Error, Result};
 
 use super::{LineKind, LineName};
+use crate::policy;
 
 /// The maximum length of a line name, and of a tool name as given by its party.
 const PART_BYTES_MAX: usize = 120;
@@ -84,6 +87,25 @@ pub(super) fn check_line(line: &LineName) -> Result<()> {
             "caller tools are declared for a session: send them with a message to it",
         )),
     }
+}
+
+/// Returns whether rows of the tool table name this line's service as the one that does their work.
+/// Its tools are then called and listed only as those rows.
+pub(super) fn works_for_rows(line: &LineName) -> bool {
+    match line {
+        LineName::Worker(service) => is_service_of_rows(service),
+        LineName::Client(_) | LineName::Caller { .. } => false,
+    }
+}
+
+/// Checks whether a principal may hold a line, regardless of its tools: one that does the work of
+/// native tools must be as trusted as the daemon.
+pub(super) fn may_hold(principal: &Principal, line: &LineName) -> Result<()> {
+    if works_for_rows(line) && !policy::may_do_everything(principal) {
+        let what = format!("serving `{}`", line.name());
+        return Err(Error::forbidden(&what, "an admin token for all projects that no agent holds"));
+    }
+    Ok(())
 }
 
 /// Checks a caller id.

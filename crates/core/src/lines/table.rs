@@ -81,7 +81,8 @@ impl<L: Links> LineTable<L> {
         let replaced = stream.map(|stream| self.replace_offers(number, stream, &tools));
         for (full_name, tool) in full_names.iter().zip(tools) {
             // A tool that is offered again keeps its place.
-            let place = self.registry.get(full_name).map(|tool| tool.seq);
+            let line = self.lines.get(&number);
+            let place = line.and_then(|line| line.by_name.get(&tool.name).copied());
             let seq = place.unwrap_or_else(|| self.next_number());
             let tool = Arc::new(LineTool {
                 full_name: Arc::clone(full_name),
@@ -100,7 +101,9 @@ impl<L: Links> LineTable<L> {
                 weight: tool.weight,
                 info: tool.info,
             });
-            self.registry.insert(&tool);
+            if !names::works_for_rows(&name) {
+                self.registry.insert(&tool);
+            }
             if let Some(line) = self.lines.get_mut(&number) {
                 line.add_tool(tool);
             }
@@ -135,15 +138,16 @@ impl<L: Links> LineTable<L> {
         tools: &[NewTool<L::Tool>],
     ) -> Result<Vec<Arc<str>>> {
         names::check_line(name)?;
+        names::may_hold(principal, name)?;
         let line = self.owned_line(principal.id, name)?;
+        let is_hidden = names::works_for_rows(name);
         let mut full_names = Vec::with_capacity(tools.len());
         let (mut n_new, mut new_weight) = (0, 0);
         for tool in tools {
             let full_name = names::full_name(name, &tool.name)?;
-            let taken = self.registry.get(&full_name);
-            if ringback_proto::tool::find(&full_name).is_some()
-                || taken.is_some_and(|taken| taken.line != *name)
-            {
+            let taken = self.registry.get(&full_name).filter(|_| !is_hidden);
+            let is_native = ringback_proto::tool::find(&full_name).is_some();
+            if (is_native && !is_hidden) || taken.is_some_and(|taken| taken.line != *name) {
                 return Err(registry::taken(&full_name));
             }
             if tool.audience == Audience::Project && principal.target == Target::Everything {
@@ -236,6 +240,7 @@ impl<L: Links> LineTable<L> {
     ) -> Result<StreamNo> {
         registry::may_offer(principal)?;
         names::check_line(name)?;
+        names::may_hold(principal, name)?;
         let n_streams = self.owned_line(principal.id, name)?.map_or(0, |line| line.streams.len());
         if n_streams >= self.limits.streams_per_line_max {
             return Err(Error::busy("the number of streams of this line"));
@@ -323,6 +328,7 @@ impl<L: Links> LineTable<L> {
         let mut withdrawn = Vec::new();
         for tool in tools.iter().filter_map(|name| line.remove_tool(name)) {
             match tool.line.kind() {
+                LineKind::Client | LineKind::Worker if names::works_for_rows(&tool.line) => {}
                 LineKind::Client | LineKind::Worker => self.registry.remove(&tool.full_name),
                 LineKind::Caller => self.callers.forget_tool(&tool),
             }
@@ -403,6 +409,15 @@ impl<L: Links> LineTable<L> {
             .filter(|tool| tool.is_seen_by(principal))
             .cloned()
             .collect()
+    }
+
+    /// Returns a tool of a service that does the work of native tools, if a party offers it.
+    #[must_use]
+    pub fn tool_of_service(&self, service: &str, tool: &str) -> Option<Arc<LineTool<L::Tool>>> {
+        let name = LineName::Worker(service.into());
+        let line = self.by_name.get(&name).and_then(|number| self.lines.get(number))?;
+        let seq = line.by_name.get(tool).filter(|_| names::works_for_rows(&name))?;
+        line.tools.get(seq).cloned()
     }
 
     /// Returns the number of lines, streams and calls.

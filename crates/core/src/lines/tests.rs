@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use ringback_proto::principal::Level;
+use ringback_proto::principal::{AgentKey, KeyHolder, Level};
 use ringback_proto::{Certainty, ErrorKind, Result};
 
 use super::*;
@@ -285,6 +285,52 @@ fn a_recalled_call_is_cancelled_at_its_party_if_it_has_it() {
 }
 
 /// Rule: a duplicate request id never hijacks another call.
+/// Rule: only the daemon's own user and full administrators do the work of native tools.
+#[test]
+fn a_service_of_native_tools_is_held_by_full_administrators_and_hidden() {
+    let mut bench = Bench::new();
+    let service = LineName::Worker("garden".into());
+    let narrow = Principal {
+        target: Target::Projects(vec![ringback_proto::ids::ProjectId::from_random([1; 16])]),
+        ..principal(3, Level::Admin)
+    };
+    let session = SessionId::from_random([4; 16]);
+    let held_by = Some(KeyHolder { session, key: AgentKey::Passed });
+    let agent = Principal { held_by, ..principal(4, Level::Admin) };
+    for stranger in [principal(2, Level::Write), narrow, agent] {
+        let refused = bench.offer_as(&stranger, &service, None, None, &["play"]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Forbidden, "{stranger:?}");
+        let opened = bench.table.open(at(0), &stranger, &service, "b", &mut Vec::new());
+        assert_eq!(opened.unwrap_err().kind(), ErrorKind::Forbidden);
+        assert!(bench.table.is_empty(), "not even the name is held");
+    }
+    let local = Principal::local();
+    let stream = bench.table.open(at(0), &local, &service, "b", &mut Vec::new()).unwrap();
+    bench.offer_as(&local, &service, Some(stream), None, &["play", "reload"]).unwrap();
+    assert!(bench.table.registry().page(&local, "", "", 10).is_empty(), "listed as rows only");
+    assert!(bench.table.registry().find(&local, "garden_reload").is_err());
+    assert_eq!(&*bench.table.tool_of_service("garden", "play").unwrap().name, "play");
+    assert!(bench.table.tool_of_service("garden", "seek").is_none());
+    bench.table.close(at(0), stream, &mut Vec::new());
+    assert!(bench.table.tool_of_service("garden", "play").is_none());
+    assert!(bench.table.is_empty());
+}
+
+#[test]
+fn a_tool_named_like_a_native_one_is_a_conflict_on_every_other_line() {
+    let mut bench = Bench::new();
+    let line = LineName::Worker("gar".into());
+    let admin = principal(1, Level::Admin);
+    let refused = bench.offer_as(&admin, &line, None, None, &["den_play"]);
+    assert!(refused.is_ok(), "`gar_den_play` is free");
+    let line = LineName::Worker("job".into());
+    let refused = bench.offer_as(&admin, &line, None, None, &["status"]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    let mine = LineName::Worker("mine".into());
+    bench.offer_as(&admin, &mine, None, None, &["play"]).unwrap();
+    assert!(bench.table.tool_of_service("mine", "play").is_none(), "not a service of rows");
+}
+
 #[test]
 fn an_id_in_use_is_a_conflict_and_ids_of_our_own_form_are_refused() {
     let mut bench = Bench::new();

@@ -48,6 +48,7 @@ fn expected(row: &ToolRow, principal: &Principal) -> bool {
             KeyRequirement::Project => !is_for_a_session,
             KeyRequirement::AllProjects => is_for_all,
             KeyRequirement::User => !is_agent,
+            KeyRequirement::Everything => is_for_all && !is_agent,
         }
 }
 

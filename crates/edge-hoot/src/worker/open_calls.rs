@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use ringback_proto::ids::RequestId;
+use ringback_proto::ids::{JobId, RequestId};
 use ringback_sync::lock;
 use tokio::sync::mpsc;
 
@@ -30,6 +30,8 @@ pub(super) struct CallTable {
 pub(super) struct OpenCall {
     /// The broker's id of the call.
     pub(super) id: Arc<str>,
+    /// The job that its answer must name.
+    pub(super) job_id: Option<JobId>,
     /// The destination of its chunks, and after the first also of its end, so that the order holds.
     pub(super) chunks: Option<mpsc::Sender<WorkerReply>>,
 }

@@ -14,14 +14,15 @@ const NIL: &[u8] = &[0xc0];
 #[derive(Debug)]
 pub(super) enum WorkerReply {
     Chunk(StreamChunk),
-    End(Result<Any>),
+    /// How it ended, and the job that the reply names.
+    End(Result<Any>, Option<String>),
 }
 
 impl WorkerReply {
     pub(super) fn end(self) -> Option<Result<Any>> {
         match self {
             Self::Chunk(_) => None,
-            Self::End(outcome) => Some(outcome),
+            Self::End(outcome, _) => Some(outcome),
         }
     }
 }
@@ -30,11 +31,11 @@ impl WorkerReply {
 pub(super) fn said(frame: &Frame) -> Option<WorkerReply> {
     let Body::MsgPack(body) = &frame.body else {
         let error = Error::new(ErrorKind::UnsupportedContentType, "a worker must reply in MsgPack");
-        return Some(WorkerReply::End(Err(error.with_certainty(Certainty::MayHaveRun))));
+        return Some(WorkerReply::End(Err(error.with_certainty(Certainty::MayHaveRun)), None));
     };
     match read(body) {
         Ok(said) => said,
-        Err(error) => Some(WorkerReply::End(Err(not_understood(error.message())))),
+        Err(error) => Some(WorkerReply::End(Err(not_understood(error.message())), None)),
     }
 }
 
@@ -60,7 +61,8 @@ fn read(body: &Bytes) -> Result<Option<WorkerReply>> {
         }
         Some(_) | None => return Err(Error::invalid("it is neither a result nor an error")),
     };
-    Ok(Some(WorkerReply::End(end)))
+    let job_id = fields.get("job_id").and_then(msgpack::as_text).map(ToOwned::to_owned);
+    Ok(Some(WorkerReply::End(end, job_id)))
 }
 
 fn nil() -> Any {

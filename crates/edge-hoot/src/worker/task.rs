@@ -67,7 +67,8 @@ impl WorkerTask {
         call: &Arc<LineCall>,
     ) -> bool {
         let request_id = RequestId::from_bytes(*call.id.as_bytes());
-        let given = OpenCall { id: Arc::clone(&call.request_id), chunks: None };
+        let given =
+            OpenCall { id: Arc::clone(&call.request_id), job_id: call.job_id, chunks: None };
         self.given.lock().open.insert(request_id, given);
         let body = Body::MsgPack(request(call, self.broker.now().mono).into());
         let frame =
@@ -148,12 +149,16 @@ fn request(call: &LineCall, now: u64) -> Vec<u8> {
     let session_id = call.context.session_id.as_deref();
     let arguments = &call.arguments.bytes;
     let mut body = Vec::with_capacity(arguments.len() + 128);
-    let n_fields = 3 + u32::from(session_id.is_some());
+    let n_fields = 3 + u32::from(session_id.is_some()) + u32::from(call.job_id.is_some());
     rmp::encode::write_map_len(&mut body, n_fields).expect(TAKES_ALL);
     text(&mut body, "tool");
     text(&mut body, &call.tool.name);
     text(&mut body, "arguments");
     body.extend_from_slice(arguments);
+    if let Some(job_id) = call.job_id {
+        text(&mut body, "job_id");
+        text(&mut body, &job_id.to_string());
+    }
     if let Some(session_id) = session_id {
         text(&mut body, "session_id");
         text(&mut body, session_id);

@@ -65,6 +65,9 @@ struct StartedJob {
     /// The expected duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_timing: Option<ToolTiming>,
+    /// What a command did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
 }
 
 /// The first event of a stream.
@@ -149,9 +152,13 @@ fn answer(reply: ResponseEnvelope) -> Result<Response, HttpError> {
             Ok(Json(Answered { result: raw(&response)? }).into_response())
         }
         ResponseEnvelope::JobStarted { job_id, tool, expected_timing } => {
-            Ok(accepted(job_id, Some(tool), Some(expected_timing)))
+            let (tool, expected_timing) = (Some(tool), Some(expected_timing));
+            Ok(accepted(StartedJob { job_id, tool, expected_timing, message: None }))
         }
-        ResponseEnvelope::Ack { job_id: Some(job_id), .. } => Ok(accepted(job_id, None, None)),
+        ResponseEnvelope::Ack { job_id: Some(job_id), message } => {
+            let message = Some(message);
+            Ok(accepted(StartedJob { job_id, tool: None, expected_timing: None, message }))
+        }
         ResponseEnvelope::Error(error) => Err(Error::from(error).into()),
         ResponseEnvelope::Ack { job_id: None, .. }
         | ResponseEnvelope::StreamStart { .. }
@@ -177,9 +184,8 @@ fn raw(response: &ToolResponse) -> Result<Box<RawValue>, HttpError> {
     written.map_err(|_| unexpected())
 }
 
-fn accepted(job_id: JobId, tool: Option<String>, expected_timing: Option<ToolTiming>) -> Response {
-    let location = [(LOCATION, format!("/v1/jobs/{job_id}"))];
-    let job = StartedJob { job_id, tool, expected_timing };
+fn accepted(job: StartedJob) -> Response {
+    let location = [(LOCATION, format!("/v1/jobs/{}", job.job_id))];
     (StatusCode::ACCEPTED, location, Json(Accepted { job })).into_response()
 }
 

@@ -75,9 +75,10 @@ impl Follower {
     }
 
     async fn take(&mut self, page: &[std::sync::Arc<Published>]) -> Result<(), HttpError> {
-        let first = page.first().map_or(0, |published| published.event.seq);
+        let mut kept = page.iter().filter(|published| !published.event.event.is_live());
+        let first = kept.next().map_or(0, |published| published.event.seq);
         let has_missed = first > self.seq + 1;
-        self.seq = page.last().map_or(self.seq, |published| published.event.seq);
+        self.seq = kept.next_back().map_or(self.seq.max(first), |published| published.event.seq);
         if has_missed {
             return self.look().await;
         }

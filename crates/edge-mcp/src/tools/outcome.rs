@@ -41,11 +41,21 @@ pub(crate) struct StartedJob {
     pub(crate) tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) expected_timing: Option<ToolTiming>,
+    /// What a command did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
 }
 
 impl StartedJob {
     pub(super) fn new(job_id: JobId, tool: String, timing: ToolTiming) -> Self {
-        Self { job_id, status: "started", tool: Some(tool), expected_timing: Some(timing) }
+        let (tool, expected_timing) = (Some(tool), Some(timing));
+        Self { job_id, status: "started", tool, expected_timing, message: None }
+    }
+
+    /// The job of a command that was executed.
+    fn of_command(job_id: JobId, tool: &str, message: String) -> Self {
+        let job = Self::new(job_id, tool.to_owned(), ToolTiming::FireAndForget);
+        Self { status: "accepted", message: Some(message), ..job }
     }
 }
 
@@ -65,8 +75,8 @@ impl Outcome {
             ResponseEnvelope::JobStarted { job_id, tool, expected_timing } => {
                 Self::Job(StartedJob::new(job_id, tool, expected_timing))
             }
-            ResponseEnvelope::Ack { job_id: Some(job_id), .. } => {
-                Self::Job(StartedJob::new(job_id, tool.to_owned(), ToolTiming::FireAndForget))
+            ResponseEnvelope::Ack { job_id: Some(job_id), message } => {
+                Self::Job(StartedJob::of_command(job_id, tool, message))
             }
             ResponseEnvelope::Error(error) => Self::error(error.into(), tool),
             ResponseEnvelope::Ack { job_id: None, .. }

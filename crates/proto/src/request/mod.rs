@@ -8,6 +8,7 @@ mod call;
 mod caller;
 mod cas;
 mod container;
+mod garden;
 mod job;
 mod meta;
 mod model;
@@ -25,6 +26,7 @@ pub use call::*;
 pub use caller::*;
 pub use cas::*;
 pub use container::*;
+pub use garden::*;
 pub use job::*;
 pub use meta::*;
 pub use model::*;
@@ -125,4 +127,4 @@ macro_rules! wire_struct {
         $crate::request::wire_struct!(@one [$(#[$meta])*] $name [$($with_lineage)?] { $($fields)* });
     )*};
 }
-use wire_struct;
+pub(crate) use wire_struct;

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use ringback_client::Client;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::JobId;
-use ringback_proto::request::{ListToolsRequest, ToolInfo};
+use ringback_proto::request::{AckResponse, ListToolsRequest, ToolInfo};
 use ringback_proto::tool::tools::ListTools;
 use ringback_proto::tool::{ToolRow, find};
 use ringback_proto::value::Value;
@@ -214,7 +214,7 @@ async fn call(
         ResponseEnvelope::JobStarted { job_id, expected_timing, .. } => {
             hand_over(screen, row, Some(job_id), Some(expected_timing))
         }
-        ResponseEnvelope::Ack { job_id, .. } => hand_over(screen, row, job_id, None),
+        ResponseEnvelope::Ack { message, .. } => show(screen, AckResponse { message }.into()),
         ResponseEnvelope::Error(error) => Err(ringback_proto::Error::from(error).into()),
         ResponseEnvelope::StreamStart { .. }
         | ResponseEnvelope::StreamChunk { .. }

@@ -65,6 +65,11 @@ impl<const BARE_MS: u64> Span<BARE_MS> {
         Self(Duration::from_secs(secs))
     }
 
+    /// Creates one of this number of milliseconds.
+    pub(super) const fn millis(millis: u64) -> Self {
+        Self(Duration::from_millis(millis))
+    }
+
     /// Returns it in milliseconds.
     #[must_use]
     pub fn as_millis(self) -> u64 {

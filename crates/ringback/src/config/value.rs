@@ -9,6 +9,7 @@ use ringback_proto::secret::Secret;
 use toml::de::DeValue;
 use tracing_subscriber::EnvFilter;
 
+use super::garden::GardenStart;
 use super::section::Raw;
 use super::table;
 
@@ -245,6 +246,21 @@ impl Value for LogFormat {
         [Self::Text, Self::Json]
             .into_iter()
             .find(|format| text(raw) == Some(format.name()))
+            .ok_or_else(|| mismatch(Self::KIND, raw))
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        Some(self.name().into())
+    }
+}
+
+impl Value for GardenStart {
+    const KIND: &'static str = "`on_demand`, `always` or `never`";
+
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|start| text(raw) == Some(start.name()))
             .ok_or_else(|| mismatch(Self::KIND, raw))
     }
 

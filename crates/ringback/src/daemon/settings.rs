@@ -9,7 +9,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use ringback_broker::{
     AgentCommand, ConfigView, Confinement, ContainerSettings, InsideProgram, LineSettings,
-    SandboxRules, SessionDoors, SessionSettings,
+    NoGardenProcess, SandboxRules, SessionDoors, SessionSettings,
 };
 use ringback_edge_hoot::{Clock, Ipc, ListenAddresses};
 use ringback_edge_http::ClientToolSettings;
@@ -73,6 +73,7 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
             ..LineSettings::default()
         },
         studio: Arc::new(studio(config)?),
+        garden: Arc::new(NoGardenProcess),
         sessions: sessions(config)?,
         containers: containers(config),
     })

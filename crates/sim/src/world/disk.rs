@@ -132,7 +132,8 @@ fn durable(record: &Record) -> Option<Durable> {
         | Record::SessionChanged { .. }
         | Record::SessionNetwork { .. }
         | Record::SessionSpent { .. }
-        | Record::SessionDeleted { .. } => None,
+        | Record::SessionDeleted { .. }
+        | Record::Timeline { .. } => None,
     }
 }
 

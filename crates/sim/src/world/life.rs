@@ -239,6 +239,7 @@ impl World {
             call_ms_max: 120_000,
             lines: ringback_broker::LineSettings::default(),
             studio: Arc::new(ringback_broker::studio::NoStudio),
+            garden: Arc::new(ringback_broker::NoGardenProcess),
             containers: ringback_broker::ContainerSettings::default(),
             sessions: ringback_broker::SessionSettings::in_dir(self.dir.join("run")),
         }

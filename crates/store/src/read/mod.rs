@@ -1,6 +1,7 @@
 //! Turns rows into records. Every statement that only reads is below here.
 
 mod artifacts;
+mod garden;
 mod jobs;
 pub(crate) mod lists;
 pub(crate) mod page;
@@ -10,6 +11,7 @@ mod tokens;
 mod tree;
 
 pub use artifacts::ArtifactFilter;
+pub use garden::{StoredTimeline, TimelineSize};
 pub use jobs::{JobCounts, JobSummary};
 pub use sessions::SessionFilter;
 

@@ -6,6 +6,7 @@ mod commits;
 mod common;
 mod counts;
 mod crash;
+mod garden;
 mod journal;
 mod open;
 mod reads;

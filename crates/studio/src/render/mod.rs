@@ -8,6 +8,7 @@ mod file;
 mod flac;
 mod score;
 mod synth;
+mod tick_score;
 mod wav;
 
 pub use file::{FileFormat, FileSink};
@@ -16,4 +17,5 @@ pub use score::{MIDI_BYTES_MAX, Note, Score, ScoreError, TimedMessage};
 pub use synth::{
     AudioSink, Progress, RenderError, RenderLimits, RenderSettings, Rendered, SinkError, render,
 };
+pub use tick_score::TickScore;
 pub use wav::{WavFormat, WavSink};

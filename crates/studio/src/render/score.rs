@@ -30,6 +30,12 @@ pub enum ScoreError {
         /// What is wrong there.
         what: &'static str,
     },
+    /// Its ticks are parts of a second.
+    #[error(
+        "the MIDI file counts in film time, which follows no tempo; save it with ticks per quarter \
+         note"
+    )]
+    FilmTime,
     /// Independent sequences.
     #[error("the MIDI file has format 2 (independent sequences); save it as format 0 or 1")]
     Format2,
@@ -77,7 +83,7 @@ pub struct Score {
 }
 
 /// A relevant event of a track, at its tick.
-enum Event {
+pub(super) enum Event {
     Message { channel: u8, status: u8, data1: u8, data2: u8 },
     Tempo(u32),
 }
@@ -88,26 +94,8 @@ impl Score {
     /// # Errors
     /// If the file is too large, damaged, or has format 2.
     pub fn read(bytes: &[u8]) -> Result<Self, ScoreError> {
-        if bytes.len() > MIDI_BYTES_MAX {
-            return Err(ScoreError::TooLarge { bytes: bytes.len() });
-        }
-        check_chunks(bytes)?;
-        let malformed = |what| ScoreError::Malformed { at: 0, what };
-        let (header, tracks) =
-            midly::parse(bytes).map_err(|_| malformed("the header makes no sense"))?;
-        if header.format == Format::Sequential {
-            return Err(ScoreError::Format2);
-        }
-        let mut events = Vec::new();
-        let (mut n_tracks, mut last_tick) = (0, 0);
-        for track in tracks {
-            let track = track.map_err(|_| malformed("a track cannot be read"))?;
-            last_tick = last_tick.max(read_track(bytes, track, &mut events)?);
-            n_tracks += 1;
-        }
-        // Stable: events of a track at the same tick keep their order.
-        events.sort_by_key(|(tick, _)| *tick);
-        let mut clock = Clock::new(header.timing)?;
+        let Events { timing, events, n_tracks, last_tick } = read_events(bytes)?;
+        let mut clock = Clock::new(timing)?;
         let mut messages = Vec::with_capacity(events.len());
         for (tick, event) in events {
             let at = clock.advance(tick);
@@ -146,6 +134,38 @@ impl Score {
         }
         notes
     }
+}
+
+/// The events of all tracks, by tick.
+pub(super) struct Events {
+    pub(super) timing: Timing,
+    pub(super) events: Vec<(u64, Event)>,
+    pub(super) n_tracks: usize,
+    pub(super) last_tick: u64,
+}
+
+/// Reads a file of format 0 or 1.
+pub(super) fn read_events(bytes: &[u8]) -> Result<Events, ScoreError> {
+    if bytes.len() > MIDI_BYTES_MAX {
+        return Err(ScoreError::TooLarge { bytes: bytes.len() });
+    }
+    check_chunks(bytes)?;
+    let malformed = |what| ScoreError::Malformed { at: 0, what };
+    let (header, tracks) =
+        midly::parse(bytes).map_err(|_| malformed("the header makes no sense"))?;
+    if header.format == Format::Sequential {
+        return Err(ScoreError::Format2);
+    }
+    let mut events = Vec::new();
+    let (mut n_tracks, mut last_tick) = (0, 0);
+    for track in tracks {
+        let track = track.map_err(|_| malformed("a track cannot be read"))?;
+        last_tick = last_tick.max(read_track(bytes, track, &mut events)?);
+        n_tracks += 1;
+    }
+    // Stable: events of a track at the same tick keep their order.
+    events.sort_by_key(|(tick, _)| *tick);
+    Ok(Events { timing: header.timing, events, n_tracks, last_tick })
 }
 
 /// Reports chunks beyond the end of the file, which the reader drops silently.

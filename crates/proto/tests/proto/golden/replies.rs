@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::page::Page;
+use crate::samples::garden;
 
 const JOB: JobId = JobId::from_random([0x0f; 16]);
 const STREAM: StreamId = StreamId::from_random([0x33; 16]);
@@ -33,7 +34,7 @@ pub(crate) fn request_envelopes() -> String {
     let none = CallOptions::default();
     let arguments =
         Any { format: Format::MsgPack, bytes: Bytes::from_static(&[0x81, 0xa1, b'a', 1]) };
-    let named = ToolCall::Named { name: "garden_status".into(), arguments };
+    let named = ToolCall::Named { name: "gpu_status".into(), arguments };
     for (name, envelope) in [
         ("bare", RequestEnvelope::plain(PingRequest {})),
         ("timing_hint", with(CallOptions { timing_hint: Some(ToolTiming::AsyncLong), ..none })),
@@ -197,6 +198,10 @@ pub(crate) fn events() -> String {
             project_id: ProjectId::from_random([0x11; 16]),
             status: SessionState::Idle,
         },
+        garden::transport().into(),
+        garden::region().into(),
+        garden::trouble().into(),
+        garden::position().into(),
     ];
     assert!(events.iter().map(Event::topic).eq(Event::TOPICS), "one sample for each topic");
     for event in events {

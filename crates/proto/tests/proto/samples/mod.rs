@@ -3,6 +3,7 @@
 
 mod values;
 
+pub(crate) use self::values::garden;
 use ringback_proto::tool::{ToolRow, tools};
 use ringback_proto::value::Value;
 use ringback_proto::{Tool, ToolRequest, ToolResponse};

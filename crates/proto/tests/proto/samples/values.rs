@@ -509,6 +509,7 @@ sample!(AckResponse, Self { message: String::new() }, Self { message: awkward() 
 // After the macro, because they use it.
 mod abc;
 mod container;
+pub(crate) mod garden;
 mod model;
 mod sessions;
 mod sound;

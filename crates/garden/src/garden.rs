@@ -1,0 +1,306 @@
+//! The running garden: its threads, and the commands that reach them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ringback_proto::garden::command::{
+    CreateRegionAnswer, CreateRegionArguments, DeleteRegionArguments, MoveRegionArguments,
+    SetTempoArguments, TempoAnswer, TransportAnswer,
+};
+use ringback_proto::garden::{GardenAt, GardenEvent, GardenStatus, GardenTimeline};
+use ringback_proto::ids::JobId;
+use ringback_proto::{Error, ErrorKind};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::block::Shared;
+use crate::content::{ContentError, Preparer, Source, length_of};
+use crate::device::{Format, Output, OutputState};
+use crate::engine::{Engine, Want};
+use crate::reader::{Desk, Probed, Reader};
+use crate::renderer::{Listener, Orders, Renderer, ended};
+use crate::settings::{RENDERER_SLEEP, Settings};
+use crate::sound::{SoundKey, key_of};
+use crate::tempo::TempoMap;
+use crate::transport::Action;
+
+/// Events that wait to be reported; further ones are dropped.
+const EVENTS_MAX: usize = 4096;
+
+/// What the answer to a new region needs of its deadline.
+const ANSWER_TIME: Duration = Duration::from_millis(150);
+
+/// A garden that plays. Its threads end with [`Garden::close`].
+#[derive(Debug)]
+pub struct Garden {
+    handle: GardenHandle,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// The way to a garden: cheap to copy.
+#[derive(Debug, Clone)]
+pub struct GardenHandle {
+    orders: Orders,
+    desk: Desk,
+    device: OutputState,
+    shared: Arc<Shared>,
+}
+
+/// Passes on what the renderer says, without waiting.
+struct Ear {
+    desk: Desk,
+    events: mpsc::Sender<GardenEvent>,
+}
+
+impl Listener for Ear {
+    fn wants(&mut self, wants: Vec<Want>) {
+        self.desk.set_wants(wants);
+    }
+
+    fn requests(&mut self, keys: Vec<SoundKey>) {
+        self.desk.retry(keys);
+    }
+
+    fn events(&mut self, events: Vec<GardenEvent>) {
+        for event in events {
+            // Playback waits for no listener.
+            if let Err(error) = self.events.try_send(event) {
+                tracing::debug!(%error, "an event of the garden is lost");
+            }
+        }
+    }
+}
+
+impl Garden {
+    /// Starts the threads. Events arrive in the queue that is returned.
+    ///
+    /// # Errors
+    /// If the system starts no more threads.
+    pub fn start(
+        settings: &Settings,
+        source: Source,
+    ) -> std::io::Result<(Self, mpsc::Receiver<GardenEvent>)> {
+        let Settings { sample_rate, buffer_frames, cache_bytes, .. } = *settings;
+        let (to_events, events) = mpsc::channel(EVENTS_MAX);
+        let desk = Desk::default();
+        let ear = Box::new(Ear { desk: desk.clone(), events: to_events });
+        let mut engine = Engine::new(sample_rate);
+        engine.report_restart();
+        let (renderer, orders, player) = Renderer::new(engine, settings.ahead_frames(), ear);
+        let shared = Arc::clone(renderer.shared());
+        let mut starting = Starting::default();
+        let stop = Arc::clone(&starting.stop);
+        let rendering = starting.spawn("garden-renderer", move || render(renderer, &stop))?;
+        let orders = orders.waking(rendering);
+        let font = settings.soundfont.clone();
+        let preparer = Preparer::new(source, sample_rate, cache_bytes, font);
+        let reader = Reader::new(desk.clone(), orders.clone(), preparer, sample_rate, cache_bytes);
+        starting.spawn("garden-reader", move || reader.run())?;
+        let format = Format { sample_rate, buffer_frames };
+        let mut output = Output::new(settings.device.clone(), format, orders.clone());
+        output.stop = Arc::clone(&starting.stop);
+        let device = output.state.clone();
+        starting.spawn("garden-device", move || output.run(player))?;
+        let handle = GardenHandle { orders, desk, device, shared };
+        let Starting { stop, threads } = starting;
+        Ok((Self { handle, stop, threads }, events))
+    }
+
+    /// Returns a way to it.
+    #[must_use]
+    pub const fn handle(&self) -> &GardenHandle {
+        &self.handle
+    }
+
+    /// Stops playing and waits for the threads.
+    pub fn close(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.handle.desk.close();
+        for thread in self.threads {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                tracing::error!("a thread of the garden has panicked");
+            }
+        }
+    }
+}
+
+/// Threads that were started.
+#[derive(Default)]
+struct Starting {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Starting {
+    fn spawn(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<std::thread::Thread> {
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
+        let thread = spawned.thread().clone();
+        self.threads.push(spawned);
+        Ok(thread)
+    }
+}
+
+/// The renderer's thread.
+fn render(mut renderer: Renderer, stop: &AtomicBool) {
+    // The status shows whether the device's thread got it; this one has time to spare.
+    let is_realtime = crate::realtime::request();
+    tracing::debug!(is_realtime, "the renderer runs");
+    while !stop.load(Ordering::Relaxed) {
+        if !renderer.turn() {
+            std::thread::park_timeout(RENDERER_SLEEP);
+        }
+    }
+}
+
+impl GardenHandle {
+    /// Replaces the timeline.
+    ///
+    /// # Errors
+    /// `busy` or `gone`.
+    pub async fn load(&self, timeline: GardenTimeline) -> Result<(), Error> {
+        self.ask(move |engine| engine.load(timeline)).await
+    }
+
+    /// Returns the state.
+    ///
+    /// # Errors
+    /// `busy` or `gone`.
+    pub async fn status(&self) -> Result<GardenStatus, Error> {
+        let (device, shared) = (self.device.get(), Arc::clone(&self.shared));
+        self.ask(move |engine| engine.status(device, &shared)).await
+    }
+
+    /// Plays, pauses, stops or seeks.
+    ///
+    /// # Errors
+    /// Those of [`Engine::transport`], `busy` or `gone`.
+    pub async fn transport(
+        &self,
+        action: Action,
+        at: Option<GardenAt>,
+        job_id: Option<JobId>,
+    ) -> Result<TransportAnswer, Error> {
+        self.ask(move |engine| engine.transport(action, at, job_id)).await?
+    }
+
+    /// Pauses before all other commands.
+    ///
+    /// # Errors
+    /// `busy` or `gone`.
+    pub async fn emergency_pause(&self) -> Result<TransportAnswer, Error> {
+        let (answer, wait) = oneshot::channel();
+        self.orders.send_urgent(Box::new(move |engine| {
+            // A caller that is gone needs no answer.
+            drop(answer.send(engine.emergency_pause()));
+        }))?;
+        wait.await.map_err(|_| ended())
+    }
+
+    /// Returns the revision of the timeline.
+    ///
+    /// # Errors
+    /// `busy` or `gone`.
+    pub async fn revision(&self) -> Result<u64, Error> {
+        self.ask(|engine| engine.revision()).await
+    }
+
+    /// Changes the tempo.
+    ///
+    /// # Errors
+    /// Those of [`Engine::set_tempo`], `busy` or `gone`.
+    pub async fn set_tempo(&self, arguments: SetTempoArguments) -> Result<TempoAnswer, Error> {
+        let change = self.ask(move |engine| engine.set_tempo(&arguments)).await??;
+        Ok(TempoAnswer { change })
+    }
+
+    /// Places a region, once its content has proved to be playable. If that takes longer than
+    /// `deadline`, a region with a length is placed before; it is reported if it fails later.
+    ///
+    /// # Errors
+    /// `invalid` if the content cannot be played, `busy` if its length is not known in time, those
+    /// of [`Engine::create_region`], or `gone`.
+    pub async fn create_region(
+        &self,
+        arguments: CreateRegionArguments,
+        deadline: Duration,
+    ) -> Result<CreateRegionAnswer, Error> {
+        let CreateRegionArguments { mut region, revision } = arguments;
+        let map: TempoMap = self.ask(|engine| engine.tempo().clone()).await?;
+        let probed = self.probe(key_of(&region, &map), deadline).await?;
+        let probed = probed.transpose().map_err(|error| refused(&error))?;
+        let duration = match (region.duration, &probed) {
+            (Some(duration), _) => duration,
+            (None, Some(Probed { notes: Some(notes), .. })) => *notes,
+            (None, Some(Probed { sound, notes: None })) => length_of(&region, sound, &map),
+            (None, None) => {
+                let message = "the content is still being prepared and its length is not known; \
+                               try again, or give `duration`";
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+        };
+        let key = key_of(&region, &map);
+        region.duration = Some(duration);
+        // With a length, MIDI has another key: its last notes end there.
+        let sound = probed.map(|probed| probed.sound);
+        let sound = sound.filter(|_| key_of(&region, &map) == key);
+        self.ask(move |engine| engine.create_region(region, sound, revision)).await??;
+        Ok(CreateRegionAnswer { duration })
+    }
+
+    /// Moves a region.
+    ///
+    /// # Errors
+    /// Those of [`Engine::move_region`], `busy` or `gone`.
+    pub async fn move_region(&self, arguments: MoveRegionArguments) -> Result<(), Error> {
+        let MoveRegionArguments { region_id, position, revision } = arguments;
+        self.ask(move |engine| engine.move_region(region_id, position, revision)).await?
+    }
+
+    /// Removes a region.
+    ///
+    /// # Errors
+    /// Those of [`Engine::delete_region`], `busy` or `gone`.
+    pub async fn delete_region(&self, arguments: DeleteRegionArguments) -> Result<(), Error> {
+        let DeleteRegionArguments { region_id, revision } = arguments;
+        self.ask(move |engine| engine.delete_region(region_id, revision)).await?
+    }
+
+    /// Waits for the sound of a key; `None` if it is not ready in time.
+    async fn probe(
+        &self,
+        key: SoundKey,
+        deadline: Duration,
+    ) -> Result<Option<Result<Probed, ContentError>>, Error> {
+        let (answer, wait) = oneshot::channel();
+        // A caller that is gone needs no answer.
+        if !self.desk.probe(key, Box::new(move |probed| drop(answer.send(probed)))) {
+            return Err(Error::busy("the garden's queue of new regions"));
+        }
+        match tokio::time::timeout(deadline.saturating_sub(ANSWER_TIME), wait).await {
+            Ok(probed) => Ok(Some(probed.map_err(|_| ended())?)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    async fn ask<R: Send + 'static>(
+        &self,
+        run: impl FnOnce(&mut Engine) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        let (answer, wait) = oneshot::channel();
+        // A caller that is gone needs no answer.
+        self.orders.send(Box::new(move |engine| drop(answer.send(run(engine)))))?;
+        wait.await.map_err(|_| ended())
+    }
+}
+
+/// Names the field of content that cannot be played.
+fn refused(error: &ContentError) -> Error {
+    Error::invalid_field("content_id", error.to_string())
+}

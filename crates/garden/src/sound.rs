@@ -1,0 +1,143 @@
+//! Prepared sound: what a region plays, at the device's sample rate.
+
+use std::sync::Arc;
+
+use ringback_proto::garden::{GardenRegion, Ticks};
+use ringback_proto::ids::BlobHash;
+
+use crate::tempo::TempoMap;
+
+/// Left and right.
+pub const CHANNELS: usize = 2;
+
+/// Sound in memory, of one or two channels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sound {
+    channels: usize,
+    samples: Vec<f32>,
+}
+
+impl Sound {
+    /// Makes a sound of interleaved samples; more than two channels are not played.
+    #[must_use]
+    pub fn new(channels: usize, samples: Vec<f32>) -> Self {
+        Self { channels: channels.clamp(1, CHANNELS), samples }
+    }
+
+    /// Returns its number of frames.
+    #[must_use]
+    pub fn n_frames(&self) -> u64 {
+        (self.samples.len() / self.channels) as u64
+    }
+
+    /// Returns how much memory it takes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.samples.len() * size_of::<f32>()) as u64
+    }
+
+    /// Returns a frame that it has: left and right.
+    #[must_use]
+    pub fn frame(&self, idx: usize) -> [f32; CHANNELS] {
+        if self.channels == 1 {
+            [self.samples[idx]; CHANNELS]
+        } else {
+            [self.samples[CHANNELS * idx], self.samples[CHANNELS * idx + 1]]
+        }
+    }
+}
+
+/// What a prepared sound was made from: regions with the same key share it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SoundKey {
+    /// The content.
+    pub hash: BlobHash,
+    /// How notes become sound; audio has no notes.
+    pub notes: Option<NoteTiming>,
+}
+
+/// What decides when the notes of a MIDI region sound.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NoteTiming {
+    /// Tempo changes by their distance from the region's start, as the bits of their tempos. The
+    /// first holds at the start.
+    tempos: Arc<[(u64, u64)]>,
+    /// The length of the region: later notes are not played.
+    pub duration: Option<Ticks>,
+}
+
+impl NoteTiming {
+    /// Returns the seconds from the region's start to a tick after it.
+    #[must_use]
+    pub fn seconds(&self, ticks: f64) -> f64 {
+        let mut seconds = 0.0;
+        let ends = self.tempos.iter().skip(1).map(|(at, _)| *at as f64);
+        for ((start, bpm), end) in self.tempos.iter().zip(ends.chain([f64::INFINITY])) {
+            let within = (ticks.min(end) - *start as f64).max(0.0);
+            seconds += within * 60.0 / (f64::from_bits(*bpm) * Ticks::PER_BEAT as f64);
+        }
+        seconds
+    }
+}
+
+/// Returns whether content of this type is MIDI.
+#[must_use]
+pub fn is_midi(mime_type: &str) -> bool {
+    let bare = mime_type.split(';').next().unwrap_or_default().trim();
+    ["audio/midi", "audio/mid", "audio/x-midi", "application/x-midi"]
+        .iter()
+        .any(|midi| bare.eq_ignore_ascii_case(midi))
+}
+
+/// Returns what a region plays on a timeline with this tempo map.
+#[must_use]
+pub fn key_of(region: &GardenRegion, map: &TempoMap) -> SoundKey {
+    let notes = is_midi(&region.mime_type).then(|| {
+        let start = region.position.0;
+        let mut tempos = vec![(0, map.at(start as f64).bpm.to_bits())];
+        let end = region.duration.map_or(u64::MAX, |duration| start.saturating_add(duration.0));
+        for change in map.changes() {
+            // A change of the time signature alone changes no sound.
+            if change.at.0 > start
+                && change.at.0 < end
+                && tempos.last().is_none_or(|(_, bpm)| *bpm != change.bpm.to_bits())
+            {
+                tempos.push((change.at.0 - start, change.bpm.to_bits()));
+            }
+        }
+        NoteTiming { tempos: tempos.into(), duration: region.duration }
+    });
+    SoundKey { hash: region.content_hash, notes }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_proto::garden::TempoChange;
+
+    use super::*;
+
+    #[test]
+    fn notes_follow_the_tempo_of_the_timeline() {
+        let change = |beat: u64, bpm| TempoChange {
+            at: Ticks(beat * Ticks::PER_BEAT),
+            bpm,
+            ..TempoChange::DEFAULT
+        };
+        let map = TempoMap::new(&[change(0, 120.0), change(4, 60.0), change(6, 240.0)], 48_000);
+        let region = crate::testing::region(1, 2.0, Some(4.0), "audio/midi");
+        let timing = key_of(&region, &map).notes.unwrap();
+        for beats in [0.0, 1.0, 2.0, 3.5, 4.0] {
+            let expected = map.seconds((2.0 + beats) * 960.0) - map.seconds(2.0 * 960.0);
+            assert!((timing.seconds(beats * 960.0) - expected).abs() < 1e-9, "{beats}");
+        }
+        let later = key_of(&region, &map.with(change(6, 200.0)));
+        assert_eq!(later, key_of(&region, &map), "a change after its end");
+        assert_ne!(key_of(&region, &map.with(change(5, 200.0))), key_of(&region, &map));
+    }
+
+    #[test]
+    fn the_type_decides_what_is_midi() {
+        assert!(is_midi("audio/midi") && is_midi("Audio/MIDI; x=1"));
+        assert!(!is_midi("audio/wav"));
+    }
+}

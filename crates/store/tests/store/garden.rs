@@ -1,0 +1,111 @@
+//! The garden's timeline in the store.
+
+use camino::Utf8Path;
+use ringback_proto::garden::{GardenRegion, TempoChange, Ticks};
+use ringback_proto::ids::{BlobHash, RegionId};
+use ringback_proto::record::{Record, RegionRecord, TimelineChange};
+use ringback_store::{CommitError, Store};
+
+use crate::common::{bytes16, owner, project};
+
+fn region(n: u64, position: u64, duration: u64) -> RegionRecord {
+    RegionRecord {
+        region: GardenRegion {
+            region_id: RegionId::from_random(bytes16(n)),
+            position: Ticks(position),
+            duration: Some(Ticks(duration)),
+            content_hash: BlobHash::from_bytes([7; 32]),
+            mime_type: "audio/wav".to_owned(),
+            gain_db: -6.3,
+            pan: -0.1,
+            offset_seconds: 0.1,
+            fade_in: Ticks(1),
+            fade_out: Ticks(2),
+            name: Some("drums".to_owned()),
+        },
+        owner: owner(n % 2),
+        project: (n % 2 == 0).then(|| project(1)),
+        artifact: None,
+        tags: vec!["a".to_owned()],
+        created_at: n,
+    }
+}
+
+fn placed(n: u64, position: u64, duration: u64) -> TimelineChange {
+    TimelineChange::Placed(Box::new(region(n, position, duration)))
+}
+
+fn commit(store: &Store, revision: u64, change: TimelineChange) -> Result<(), CommitError> {
+    crate::common::commit(store, vec![Record::Timeline { revision, change }]).map(|_| ())
+}
+
+const ALL: Ticks = Ticks(u64::MAX >> 1);
+
+#[test]
+fn a_timeline_reads_back_as_it_was_written_also_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(dir.path()).unwrap();
+    let tempo = TempoChange { at: Ticks(960), bpm: 90.5, beats_per_bar: 7, beat_unit: 8 };
+    {
+        let store = Store::open(path).unwrap();
+        assert_eq!(store.timeline_size().unwrap().revision, 0);
+        commit(&store, 1, placed(1, 960, 480)).unwrap();
+        commit(&store, 2, placed(2, 0, 480)).unwrap();
+        commit(&store, 3, TimelineChange::Tempo(TempoChange { bpm: 5.0, ..tempo.clone() }))
+            .unwrap();
+        commit(&store, 4, TimelineChange::Tempo(tempo.clone())).unwrap();
+        let id = RegionId::from_random(bytes16(1));
+        commit(&store, 5, TimelineChange::Moved { id, position: Ticks(1920) }).unwrap();
+        store.close();
+    }
+    let store = Store::open(path).unwrap();
+    let timeline = store.timeline(Ticks(0), ALL).unwrap();
+    assert_eq!(timeline.revision, 5);
+    assert_eq!(timeline.tempo, [tempo]);
+    assert_eq!(timeline.regions, [region(2, 0, 480), region(1, 1920, 480)]);
+    let id = RegionId::from_random(bytes16(2));
+    assert_eq!(store.region(id).unwrap(), Some(region(2, 0, 480)));
+    commit(&store, 6, TimelineChange::Deleted { id }).unwrap();
+    assert_eq!(store.region(id).unwrap(), None);
+    let size = store.timeline_size().unwrap();
+    assert_eq!((size.revision, size.n_regions, size.n_tempo_changes), (6, 1, 1));
+    store.close();
+}
+
+#[test]
+fn a_range_has_the_regions_that_overlap_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(Utf8Path::from_path(dir.path()).unwrap()).unwrap();
+    commit(&store, 1, placed(1, 0, 100)).unwrap();
+    commit(&store, 2, placed(2, 100, 100)).unwrap();
+    commit(&store, 3, placed(3, 150, 1000)).unwrap();
+    for (start, end, expected) in
+        [(0, 100, vec![1]), (99, 101, vec![1, 2]), (199, 200, vec![2, 3]), (1150, 2000, vec![])]
+    {
+        let found = store.timeline(Ticks(start), Ticks(end)).unwrap().regions;
+        let found: Vec<_> = found.iter().map(|region| region.created_at).collect();
+        assert_eq!(found, expected, "{start}..{end}");
+    }
+    store.close();
+}
+
+#[test]
+fn a_change_that_is_not_the_next_revision_or_has_no_region_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(Utf8Path::from_path(dir.path()).unwrap()).unwrap();
+    commit(&store, 1, placed(1, 0, 100)).unwrap();
+    for revision in [0, 1, 3] {
+        let refused = commit(&store, revision, placed(2, 0, 100)).unwrap_err();
+        assert!(matches!(refused, CommitError::StaleTimeline { .. }), "{refused}");
+    }
+    let id = RegionId::from_random(bytes16(9));
+    for change in [TimelineChange::Deleted { id }, TimelineChange::Moved { id, position: Ticks(1) }]
+    {
+        let refused = commit(&store, 2, change).unwrap_err();
+        assert!(matches!(refused, CommitError::NoRegion { .. }), "{refused}");
+    }
+    let again = commit(&store, 2, placed(1, 5, 5)).unwrap_err();
+    assert!(matches!(again, CommitError::Taken { .. }), "{again}");
+    assert_eq!(store.timeline_size().unwrap().revision, 1);
+    store.close();
+}
