@@ -168,6 +168,17 @@ pub(crate) fn event_text(event: &SequencedEvent) -> String {
         Event::SessionStateChanged { session_id, status, .. } => {
             format!("{session_id} is {}", status.as_str())
         }
+        Event::GardenTransport(event) => {
+            format!("{} at beat {:.3}", event.state.as_str(), event.position_beats)
+        }
+        Event::GardenRegion(event) => {
+            let why = event.message.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+            format!("{} at beat {:.3}{why}", event.region_id, event.position_beats)
+        }
+        Event::GardenTrouble(event) => {
+            format!("at beat {:.3}: {}", event.position_beats, event.cause)
+        }
+        Event::GardenPosition(event) => format!("beat {:.3}", event.position_beats),
     };
     format!("{} {:>6} {} {what}", moment(event.at_ms), event.seq, event.event.topic())
 }
