@@ -78,7 +78,7 @@ impl Follower {
         let mut kept = page.iter().filter(|published| !published.event.event.is_live());
         let first = kept.next().map_or(0, |published| published.event.seq);
         let has_missed = first > self.seq + 1;
-        self.seq = kept.last().map_or(self.seq.max(first), |published| published.event.seq);
+        self.seq = kept.next_back().map_or(self.seq.max(first), |published| published.event.seq);
         if has_missed {
             return self.look().await;
         }
