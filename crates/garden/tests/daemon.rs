@@ -42,7 +42,7 @@ impl Running {
     }
 
     async fn end(mut self) {
-        drop(self.stop.send(()));
+        self.stop.send(()).expect("the garden runs");
         within("the end of the garden", self.tasks.join_next()).await.unwrap().unwrap().unwrap();
     }
 }

@@ -33,6 +33,7 @@ enum Names {
 }
 
 /// Returns what a tool names, one row per tool. A new tool does not compile without one.
+#[expect(clippy::too_many_lines, reason = "one line for each tool")]
 const fn names(tool: ToolKind) -> Names {
     match tool {
         ToolKind::ProjectGet

@@ -6,6 +6,7 @@ use clap::Args;
 use ringback_client::{Client, Gap, Notice};
 use ringback_proto::Event;
 use ringback_proto::event::{ClientToolCall, SequencedEvent};
+use ringback_proto::garden::RegionChange;
 use serde::Serialize;
 
 use crate::config::Environment;
@@ -167,6 +168,24 @@ pub(crate) fn event_text(event: &SequencedEvent) -> String {
         }
         Event::SessionStateChanged { session_id, status, .. } => {
             format!("{session_id} is {}", status.as_str())
+        }
+        Event::GardenTransport(transport) => {
+            format!("{} at beat {}", transport.state.as_str(), transport.position_beats)
+        }
+        Event::GardenRegion(region) => {
+            let change = match region.change {
+                RegionChange::Created => "is placed",
+                RegionChange::Moved => "is moved",
+                RegionChange::Deleted => "is deleted",
+                RegionChange::Failed => "cannot be played",
+            };
+            format!("{} {change} at beat {}", region.region_id, region.position_beats)
+        }
+        Event::GardenTrouble(trouble) => {
+            format!("at beat {}: {}", trouble.position_beats, trouble.cause)
+        }
+        Event::GardenPosition(position) => {
+            format!("{} at beat {:.2}", position.state.as_str(), position.position_beats)
         }
     };
     format!("{} {:>6} {} {what}", moment(event.at_ms), event.seq, event.event.topic())

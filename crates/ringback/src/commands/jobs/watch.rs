@@ -99,7 +99,11 @@ impl Board {
             | Event::ClientToolExecuting(_)
             | Event::ClientToolCompleted { .. }
             | Event::ClientToolFailed { .. }
-            | Event::SessionStateChanged { .. } => {}
+            | Event::SessionStateChanged { .. }
+            | Event::GardenTransport(_)
+            | Event::GardenRegion(_)
+            | Event::GardenTrouble(_)
+            | Event::GardenPosition(_) => {}
         }
         if let Event::JobStateChanged { job_id, state, .. } = &event.event
             && state.is_terminal()
