@@ -378,7 +378,7 @@ fn an_underrun_moves_no_position() {
 #[test]
 fn midi_keeps_its_sound_up_to_a_tempo_change_until_the_new_one_is_there() {
     let notes = region(1, 0.0, Some(40.0), "audio/midi");
-    let mut rig = Rig::ready(&[notes.clone()], |_| Sound::new(1, vec![0.5; 2_000_000]));
+    let mut rig = Rig::ready(std::slice::from_ref(&notes), |_| Sound::new(1, vec![0.5; 2_000_000]));
     rig.transport(Action::Play, GardenAt::Now);
     rig.play(1024);
     let arguments = SetTempoArguments {
