@@ -424,10 +424,11 @@ proptest! {
                 }
             }
             played.truncate(2 * 200_000);
-            (played, rig.status().0, rig.underruns())
+            // Up to a buffer more was played, so that the position is another one.
+            (played, rig.underruns())
         };
         let expected = run(BUFFER, 1);
-        prop_assert_eq!(expected.2, 0);
+        prop_assert_eq!(expected.1, 0);
         prop_assert!(run(buffer, turns) == expected);
     }
 }
