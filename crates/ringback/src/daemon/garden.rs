@@ -116,6 +116,8 @@ fn arguments(config: &Config) -> impl Iterator<Item = OsString> {
 
 /// Waits for the end of the process. At `stop` it ends it; `None` then.
 async fn watched(mut child: Child, stop: &CancellationToken) -> Option<ExitStatus> {
+    // Waiting would close it, and its end tells the process that the daemon is gone.
+    let _stdin = child.stdin.take();
     let ended = stop.run_until_cancelled(child.wait()).await;
     match ended {
         Some(Ok(status)) => return Some(status),

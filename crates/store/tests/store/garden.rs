@@ -24,7 +24,7 @@ fn region(n: u64, position: u64, duration: u64) -> RegionRecord {
             name: Some("drums".to_owned()),
         },
         owner: owner(n % 2),
-        project: (n % 2 == 0).then(|| project(1)),
+        project: n.is_multiple_of(2).then(|| project(1)),
         artifact: None,
         tags: vec!["a".to_owned()],
         created_at: n,

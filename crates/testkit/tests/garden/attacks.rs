@@ -93,7 +93,7 @@ async fn a_stranger_sees_the_place_of_a_region_and_nothing_else() {
     let request = GardenCreateRegionRequest {
         name: Some("secret name".to_owned()),
         tags: vec!["secret tag".to_owned()],
-        ..region(content, 4.0)
+        ..region(&content, 4.0)
     };
     let region_id = owner.call::<GardenCreateRegion>(request).await.unwrap().region_id;
 
@@ -103,7 +103,7 @@ async fn a_stranger_sees_the_place_of_a_region_and_nothing_else() {
     let own = regions(&owner).await;
     assert!(own.regions[0].yours && own.regions[0].content.is_some());
 
-    let placed = stranger.call::<GardenCreateRegion>(region(content, 0.0)).await.unwrap_err();
+    let placed = stranger.call::<GardenCreateRegion>(region(&content, 0.0)).await.unwrap_err();
     assert_eq!(placed.kind(), ErrorKind::NotFound, "a hash alone gives nobody the content");
     let to = GardenMoveRegionRequest { region_id, new_position: 0.0 };
     let moved = command::<GardenMoveRegion>(&stranger, to.clone()).await.unwrap_err();

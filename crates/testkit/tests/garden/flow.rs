@@ -63,7 +63,7 @@ async fn a_query_makes_no_job_and_a_command_with_an_outcome_does() {
     assert_eq!(n_jobs().await, 0, "queries make no job");
     command::<GardenPlay>(&client, GardenPlayRequest { at: None }).await.unwrap();
     assert_eq!(n_jobs().await, 1);
-    let placed = client.call::<GardenCreateRegion>(region(content, 0.0));
+    let placed = client.call::<GardenCreateRegion>(region(&content, 0.0));
     within("it", placed).await.unwrap();
     assert_eq!(n_jobs().await, 2);
     daemon.stop().await;

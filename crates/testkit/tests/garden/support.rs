@@ -216,7 +216,7 @@ pub(crate) async fn store(client: &Client, data: &'static [u8]) -> BlobHash {
 }
 
 /// A region with this content at a beat.
-pub(crate) fn region(content_id: impl ToString, position: f64) -> GardenCreateRegionRequest {
+pub(crate) fn region(content_id: &impl ToString, position: f64) -> GardenCreateRegionRequest {
     GardenCreateRegionRequest {
         position,
         duration: None,

@@ -23,7 +23,7 @@ async fn a_region_is_placed_moved_and_deleted_and_every_change_has_a_revision() 
         fade_out: Some(0.5),
         name: Some("drums".to_owned()),
         tags: vec!["loud".to_owned()],
-        ..region(content, 4.0)
+        ..region(&content, 4.0)
     };
     let placed = within("it", client.call::<GardenCreateRegion>(request)).await.unwrap();
     assert_eq!((placed.position, placed.duration), (4.0, 2.0));
@@ -61,7 +61,7 @@ async fn the_length_of_content_comes_from_the_garden_and_a_range_finds_regions()
     let client = daemon.admin().await;
     let content = store(&client, b"sound").await;
     for beat in [0.0, 10.0, 20.000_1] {
-        let placed = client.call::<GardenCreateRegion>(region(content, beat)).await.unwrap();
+        let placed = client.call::<GardenCreateRegion>(region(&content, beat)).await.unwrap();
         assert_eq!(placed.duration, CONTENT_TICKS.beats());
         assert_eq!(placed.rounded.is_empty(), beat != 20.000_1, "{placed:?}");
     }
@@ -78,7 +78,7 @@ async fn the_timeline_survives_a_restart() {
     let (daemon, garden) = with_garden().await;
     let client = daemon.admin().await;
     let content = store(&client, b"sound").await;
-    client.call::<GardenCreateRegion>(region(content, 4.0)).await.unwrap();
+    client.call::<GardenCreateRegion>(region(&content, 4.0)).await.unwrap();
     let tempo = GardenSetTempoRequest { bpm: 90.0, beat: None, time_signature: None, at: None };
     command::<GardenSetTempo>(&client, tempo).await.unwrap();
     let before = client.call::<GardenTimeline>(GardenTimelineRequest {}).await.unwrap();
@@ -104,16 +104,16 @@ async fn bad_values_are_invalid_name_their_field_and_never_reach_the_garden() {
         refused.push(("beat", command::<GardenSeek>(&client, seek).await.unwrap_err()));
         let play = GardenPlayRequest { at: Some(GardenAt::Beat(beat)) };
         refused.push(("at", command::<GardenPlay>(&client, play).await.unwrap_err()));
-        let placed = client.call::<GardenCreateRegion>(region(content, beat)).await;
+        let placed = client.call::<GardenCreateRegion>(region(&content, beat)).await;
         refused.push(("position", placed.unwrap_err()));
         let range = GardenGetRegionsRequest { start: Some(beat), end: None };
         refused.push(("start", client.call::<GardenGetRegions>(range).await.unwrap_err()));
     }
     for (field, request) in [
-        ("duration", GardenCreateRegionRequest { duration: Some(0.0), ..region(content, 0.0) }),
-        ("gain_db", GardenCreateRegionRequest { gain_db: Some(f32::NAN), ..region(content, 0.0) }),
-        ("pan", GardenCreateRegionRequest { pan: Some(1.5), ..region(content, 0.0) }),
-        ("content_id", region("drums.wav", 0.0)),
+        ("duration", GardenCreateRegionRequest { duration: Some(0.0), ..region(&content, 0.0) }),
+        ("gain_db", GardenCreateRegionRequest { gain_db: Some(f32::NAN), ..region(&content, 0.0) }),
+        ("pan", GardenCreateRegionRequest { pan: Some(1.5), ..region(&content, 0.0) }),
+        ("content_id", region(&"drums.wav", 0.0)),
     ] {
         refused.push((field, client.call::<GardenCreateRegion>(request).await.unwrap_err()));
     }
@@ -137,7 +137,7 @@ async fn a_change_that_the_garden_refuses_is_not_stored() {
     let content = store(&client, b"noise").await;
     let unknown = Error::invalid_field("content_id", "this is no sound");
     garden.script(CREATE_REGION, Script::Refuse(unknown));
-    let refused = client.call::<GardenCreateRegion>(region(content, 0.0)).await.unwrap_err();
+    let refused = client.call::<GardenCreateRegion>(region(&content, 0.0)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     let listed = regions(&client).await;
     assert_eq!((listed.count, listed.revision), (0, 0));
@@ -150,7 +150,7 @@ async fn a_garden_that_may_have_changed_more_than_the_store_reloads() {
     let (daemon, garden) = with_garden().await;
     let client = daemon.admin().await;
     let content = store(&client, b"sound").await;
-    let placed = client.call::<GardenCreateRegion>(region(content, 0.0)).await.unwrap();
+    let placed = client.call::<GardenCreateRegion>(region(&content, 0.0)).await.unwrap();
     garden.script(MOVE_REGION, Script::Hang);
     let to = GardenMoveRegionRequest { region_id: placed.region_id, new_position: 8.0 };
     let lost = command::<GardenMoveRegion>(&client, to.clone()).await.unwrap_err();
