@@ -224,8 +224,8 @@ fn order(ctx: &Context) -> Order {
 }
 
 fn acknowledged(answer: &TransportAnswer) -> AckResponse {
-    let (state, beat) = (answer.state.as_str(), answer.position.beats());
-    AckResponse { message: format!("accepted; {state} at beat {beat}") }
+    let (state, position) = (answer.state.as_str(), answer.position);
+    AckResponse { message: format!("accepted; {state} at beat {position}") }
 }
 
 fn rounded_to(ticks: Ticks) -> String {

@@ -52,6 +52,13 @@ impl Ticks {
     }
 }
 
+/// In beats, for people: a tick is about a thousandth.
+impl fmt::Display for Ticks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", (self.beats() * 1000.0).round() / 1000.0)
+    }
+}
+
 /// When a command takes effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GardenAt {
@@ -144,6 +151,14 @@ impl JsonSchema for GardenAt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_position_is_shown_to_a_thousandth_of_a_beat() {
+        assert_eq!(
+            [Ticks(0), Ticks(1955), Ticks(2400)].map(|at| at.to_string()),
+            ["0", "2.036", "2.5"]
+        );
+    }
 
     #[test]
     fn a_beat_becomes_the_nearest_tick_and_back() {

@@ -5,7 +5,7 @@ mod process;
 use clap::{Args, Subcommand};
 use ringback_client::{Client, Outcome};
 use ringback_proto::Tool;
-use ringback_proto::garden::GardenAt;
+use ringback_proto::garden::{GardenAt, Ticks};
 use ringback_proto::request::{
     GardenCreateRegionRequest, GardenGetRegionsRequest, GardenPauseRequest, GardenPlayRequest,
     GardenRegionInfo, GardenRegionsResponse, GardenSeekRequest, GardenSetTempoRequest,
@@ -235,7 +235,7 @@ async fn add(client: &Client, screen: Screen, args: AddArgs) -> Result<(), Failu
             [] => String::new(),
             fields => format!(" (rounded: {})", fields.join(", ")),
         };
-        let (position, duration) = (created.position, created.duration);
+        let (position, duration) = (shown(created.position), shown(created.duration));
         format!("{} at beat {position}, {duration} beats long{rounded}", created.region_id)
     })
 }
@@ -284,8 +284,8 @@ fn regions_text(screen: Screen, found: &GardenRegionsResponse) -> String {
         let kind = content.map_or("hidden", |content| content.mime_type.as_str());
         [
             region.region_id.to_string(),
-            region.position.to_string(),
-            region.duration.to_string(),
+            shown(region.position),
+            shown(region.duration),
             screen.printable(kind),
             screen.printable(&name),
         ]
@@ -293,6 +293,10 @@ fn regions_text(screen: Screen, found: &GardenRegionsResponse) -> String {
     let rows: Vec<[String; 5]> = found.regions.iter().map(row).collect();
     let table = screen.table(["region", "beat", "beats", "type", "name"], rows, "no regions");
     format!("{table}\n{}, revision {}", counted(found.regions.len(), "region"), found.revision)
+}
+
+fn shown(beats: f64) -> String {
+    Ticks::nearest(beats).map_or_else(|| beats.to_string(), |ticks| ticks.to_string())
 }
 
 /// Reads `now`, `next_beat`, `next_bar` or a beat.
