@@ -19,6 +19,8 @@ mod bare_store;
 mod circle;
 mod content;
 mod figure;
+mod garden;
+mod garden_seek;
 mod http;
 mod inside;
 mod jobs;
@@ -29,6 +31,7 @@ mod memory;
 mod party;
 mod ping;
 mod process;
+mod queries;
 mod relay;
 mod sandboxed_session;
 mod settings;
@@ -48,6 +51,7 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   content  content store ingest against `cp` and `sync`
   memory   the size of the program, the idle daemon, and 2,000 peers against a bare ROUTER
   stored   the CPU of a call with 100,000 stored records against 10
+  queries  the CPU of queries with 100,000 artifacts against 1,000; calls beside the worst query
   mcp      `tools/call` over HTTP against a bare handler
   sessions memory of 1,000 MCP sessions
   circle   calls of a caller's tools, from agent to caller and back, against a bare relay
@@ -57,6 +61,8 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   lines    calls of client tools against a bare relay
   clients  memory of 10,000 clients, and the CPU of a call to one of them against 10
   tools    the CPU of a page, a lookup and a call with 100,000 registered tools against 100
+  garden   playback under load, seeks, export, commands and monitors of the garden
+  garden-long  ten minutes of that playback; not among all
   studio   tunes against abc2midi, renders against fluidsynth, beats against real time
 
   --quick  tiny sizes and few rounds: shows that it runs, measures nothing
@@ -102,6 +108,7 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("content") => content::run(&settings).await?,
         Some("memory") => memory::run(&settings).await?,
         Some("stored") => stored_records::run(&settings).await?,
+        Some("queries") => queries::run(&settings).await?,
         Some("mcp") => mcp::calls(&settings).await?,
         Some("sessions") => mcp::sessions(&settings).await?,
         Some("circle") => circle::calls(&settings).await?,
@@ -111,6 +118,8 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("lines") => lines::calls(&settings).await?,
         Some("clients") => lines::clients(&settings).await?,
         Some("tools") => lines::registered(&settings).await?,
+        Some("garden") => garden::run(&settings).await?,
+        Some("garden-long") => garden::long(&settings).await?,
         Some("studio") => studio::run(&settings)?,
         Some(other) => bail!("unknown benchmark `{other}`\n\n{HELP}"),
         None => all(&settings).await?,
@@ -129,6 +138,7 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     figures.extend(content::run(settings).await?);
     figures.extend(memory::run(settings).await?);
     figures.extend(stored_records::run(settings).await?);
+    figures.extend(queries::run(settings).await?);
     figures.extend(mcp::calls(settings).await?);
     figures.extend(mcp::sessions(settings).await?);
     figures.extend(circle::calls(settings).await?);
@@ -138,6 +148,7 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     figures.extend(lines::calls(settings).await?);
     figures.extend(lines::clients(settings).await?);
     figures.extend(lines::registered(settings).await?);
+    figures.extend(garden::run(settings).await?);
     figures.extend(studio::run(settings)?);
     Ok(figures)
 }

@@ -121,6 +121,11 @@ impl Connection {
         Ok(self.send(Method::GET, &path, Bytes::new()).await?.into_body())
     }
 
+    /// Opens a stream of anything.
+    pub(crate) async fn stream(&mut self, path: &str) -> anyhow::Result<Incoming> {
+        Ok(self.send(Method::GET, path, Bytes::new()).await?.into_body())
+    }
+
     /// Opens a client's stream.
     pub(crate) async fn pending(&mut self, client: &str) -> anyhow::Result<Incoming> {
         let path = format!("/client-tools/pending/{client}");

@@ -111,6 +111,11 @@ impl Server {
         Self { child, endpoint: String::new(), http, token, run_dir: PathBuf::new() }
     }
 
+    /// Returns its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns the CPU time used so far, in microseconds.
     pub(crate) fn cpu_us(&self) -> anyhow::Result<f64> {
         cpu_us_of(self.child.id())
@@ -164,6 +169,36 @@ pub(crate) fn cpu_us_of(process: u32) -> anyhow::Result<f64> {
     let mut ticks = || -> Option<f64> { fields.next()?.parse().ok() };
     let (user, system) = ticks().zip(ticks()).context("cannot read the CPU time")?;
     Ok((user + system) / TICKS_PER_SECOND * 1e6)
+}
+
+/// Returns the first child of a process.
+pub(crate) fn child_of(process: u32) -> anyhow::Result<u32> {
+    for task in fs::read_dir(format!("/proc/{process}/task"))? {
+        let children = fs::read_to_string(task?.path().join("children"))?;
+        if let Some(child) = children.split_whitespace().next() {
+            return Ok(child.parse()?);
+        }
+    }
+    anyhow::bail!("process {process} has no children")
+}
+
+/// Returns the id of a process's thread with this name.
+pub(crate) fn thread_of(process: u32, name: &str) -> anyhow::Result<u32> {
+    for task in fs::read_dir(format!("/proc/{process}/task"))? {
+        let task = task?.path();
+        if fs::read_to_string(task.join("comm"))?.trim() == name {
+            let id = task.file_name().and_then(|id| id.to_str());
+            return Ok(id.context("a thread without an id")?.parse()?);
+        }
+    }
+    anyhow::bail!("process {process} has no thread `{name}`")
+}
+
+/// Returns the CPU time that a thread has used so far, in microseconds.
+pub(crate) fn thread_cpu_us(process: u32, thread: u32) -> anyhow::Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat"))?;
+    let nanoseconds: f64 = stat.split_whitespace().next().context("no CPU time")?.parse()?;
+    Ok(nanoseconds / 1e3)
 }
 
 /// Starts a process and waits for its first output line.

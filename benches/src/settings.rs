@@ -15,6 +15,8 @@ const ROUNDS_QUICK: usize = 3;
 pub(crate) struct Settings {
     pub(crate) n_rounds: usize,
     quick: bool,
+    /// The cores that this process had when it started.
+    all_cores: CpuSet,
     /// Next to the build, and therefore on a real disk.
     pub(crate) dir: PathBuf,
     /// The daemon's program.
@@ -26,7 +28,8 @@ pub(crate) struct Settings {
 impl Settings {
     /// Pins this process and its children to one core, and finds the programs.
     pub(crate) fn prepare(quick: bool) -> anyhow::Result<Self> {
-        pin_to_one_core().context("cannot pin the process to one core")?;
+        let all_cores = sched_getaffinity(None)?;
+        pin_to_one_core(&all_cores).context("cannot pin the process to one core")?;
         raise_open_files().context("cannot raise the limit of open files")?;
         let bench = std::env::current_exe().context("cannot find this program")?;
         let built = bench.parent().context("this program has no directory")?;
@@ -40,7 +43,17 @@ impl Settings {
         std::fs::create_dir_all(&dir)
             .with_context(|| format!("cannot create `{}`", dir.display()))?;
         let n_rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
-        Ok(Self { n_rounds, quick, dir, ringback, bench })
+        Ok(Self { n_rounds, quick, all_cores, dir, ringback, bench })
+    }
+
+    /// Lets this thread and the processes that it starts use all cores.
+    pub(crate) fn use_all_cores(&self) -> anyhow::Result<()> {
+        sched_setaffinity(None, &self.all_cores).context("cannot use all cores")
+    }
+
+    /// Pins them to one core again.
+    pub(crate) fn use_one_core(&self) -> anyhow::Result<()> {
+        pin_to_one_core(&self.all_cores).context("cannot pin the process to one core")
     }
 
     /// Returns a size, or with `--quick` a small part of it.
@@ -57,8 +70,7 @@ impl Settings {
     }
 }
 
-fn pin_to_one_core() -> rustix::io::Result<()> {
-    let allowed = sched_getaffinity(None)?;
+fn pin_to_one_core(allowed: &CpuSet) -> rustix::io::Result<()> {
     let mut one = CpuSet::new();
     if let Some(core) = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)) {
         one.set(core);

@@ -87,7 +87,7 @@ fn encoded(request: ToolRequest) -> Bytes {
 }
 
 /// Writes finished jobs and artifacts, the same number of each.
-async fn fill(dir: &Path, n_records: usize) -> anyhow::Result<()> {
+pub(crate) async fn fill(dir: &Path, n_records: usize) -> anyhow::Result<()> {
     let dir = Utf8Path::from_path(dir).context("the path is not valid UTF-8")?;
     let store = Store::open(dir)?;
     let result = ToolResponse::Slept(SleptResponse { milliseconds: 0 });
@@ -153,12 +153,15 @@ fn artifact(number: usize) -> Record {
         variation_set_id: None,
         variation_index: None,
         metadata: None,
+        tool: None,
+        job: None,
+        session: None,
         created_at: number as u64 + 1,
     }))
 }
 
 /// Returns IDs spread like random ones, the same at every start.
-fn id(number: usize) -> [u8; 16] {
+pub(crate) fn id(number: usize) -> [u8; 16] {
     let mixed =
         u128::from(number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     mixed.to_be_bytes()

@@ -23,8 +23,10 @@ import world as base  # noqa: E402
 # In this order; a file registers its cases when it is imported.
 AREAS = [
     "keys",
+    "graph",
     "scopes",
     "timeline",
+    "queries",
     "clients",
     "box",
     "servers",

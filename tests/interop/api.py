@@ -17,7 +17,7 @@ ANSWER_LIMIT = 45
 GENERATION_LIMIT = 60
 WHOLE_LIMIT = 180
 SESSIONS_MAX = "100000"
-ENDLESS = r"^/(event|client-tools/pending/.*|v1/(jobs|sessions)/[^/]+/events)$"
+ENDLESS = r"^/(event|client-tools/pending/.*|v1/(jobs|sessions)/[^/]+/events|v1/garden/monitor\..*)$"
 CHECKS = [
     "not_a_server_error",
     "status_code_conformance",

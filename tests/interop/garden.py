@@ -4,6 +4,7 @@ the job id of each command unchanged.
 One thread and a DEALER for each of its two services, so that an emergency pause waits for no other command.
 """
 
+import sqlite3
 import threading
 import time
 
@@ -20,7 +21,7 @@ POLL = 20
 TICKS = 960
 TOOLS = {
     "garden": ["status", "play", "pause", "stop", "seek", "set_tempo", "create_region", "move_region",
-               "delete_region", "reload"],
+               "delete_region", "set_loop", "set_region_state", "monitor", "reload"],
     "garden_control": ["emergency_pause"],
 }
 DEVICE = {"kind": "null", "name": "null", "sample_rate": 48000, "buffer_frames": 128, "state": "running",
@@ -38,6 +39,7 @@ class Garden:
     def __init__(self, context, address, token):
         self.context, self.address, self.token = context, address, token
         self.state, self.position, self.jobs, self.loads = "stopped", 0, [], 0
+        self.accepted = lambda tool: None
         self.ready = {service: threading.Event() for service in TOOLS}
         self.stopping = threading.Event()
         self.threads = [threading.Thread(target=self.serve, args=(it,), daemon=True) for it in TOOLS]
@@ -60,6 +62,7 @@ class Garden:
             timeline = peer.success("garden_timeline")
         self.revision, self.loads = timeline["revision"], self.loads + 1
         self.regions = {it["region_id"]: it for it in timeline["regions"]}
+        self.loop = timeline.get("loop")
 
     def serve(self, service):
         socket = secured(self.context.socket(zmq.DEALER), self.token)
@@ -91,6 +94,7 @@ class Garden:
         if "job_id" in request:
             self.jobs.append((request["tool"], request["job_id"]))
             envelope["job_id"] = request["job_id"]
+        self.accepted(request["tool"])
         return envelope
 
     def do(self, tool, arguments):
@@ -100,6 +104,8 @@ class Garden:
             self.revision = arguments["revision"]
         if tool == "status":
             return self.status()
+        if tool == "monitor":
+            return {"sample_rate": DEVICE["sample_rate"]}
         if tool == "create_region":
             region = arguments["region"]
             region["duration"] = region.get("duration") or 4 * TICKS
@@ -109,6 +115,10 @@ class Garden:
             self.regions[arguments["region_id"]]["position"] = arguments["position"]
         elif tool == "delete_region":
             del self.regions[arguments["region_id"]]
+        elif tool == "set_region_state":
+            self.regions[arguments["region_id"]]["state"] = arguments["state"]
+        elif tool == "set_loop":
+            self.loop = arguments.get("loop")
         elif tool == "reload":
             self.load()
         elif tool == "set_tempo":
@@ -168,6 +178,28 @@ def a_garden_in_python_answers_commands_with_their_job_ids(world):
 
 
 @check
+def a_garden_in_python_keeps_a_promise_that_needs_approval(world):
+    with garden(world) as played, world.peer() as peer:
+        job = peer.start_job(300_000)
+        region = peer.success("garden_create_region", {
+            "position": 8.0, "duration": 4.0, "behavior_type": "latent", "content_id": job,
+            "approval": "required", "if_late": "vamp",
+        }, wait_ms=20000)["region_id"]
+        kept = played.regions[region]
+        assert (kept["state"], kept["promise"]) == ("pending", {"job_id": job, "if_late": "vamp"}), kept
+        content = {"hash": store(peer, b"sound", mime_type="audio/wav")["hash"], "mime_type": "audio/wav"}
+        settled = peer.success("garden_settle", {"region_id": region, "job_id": job, "content": content})
+        assert settled["state"] == "awaiting_approval", settled
+        approved = peer.call("garden_approve", {"region_id": region, "reason": "it fits"})
+        assert approved["kind"] == "ack" and played.regions[region]["state"] == "ready", approved
+        looped = peer.call("garden_set_loop", {"start": 0, "end": 8})
+        assert looped["kind"] == "ack" and played.loop == {"start": 0, "end": 8 * TICKS}, played.loop
+        for tool, fields in [("garden_set_loop", {}), ("garden_delete_region", {"region_id": region})]:
+            assert peer.call(tool, fields)["kind"] == "ack", tool
+        peer.success("job_cancel", {"job_id": job})
+
+
+@check
 def a_garden_that_was_away_fetches_the_timeline_that_is_stored(world):
     with world.peer() as peer:
         content = store(peer, b"sound", mime_type="audio/wav")["hash"]
@@ -181,3 +213,34 @@ def a_garden_that_was_away_fetches_the_timeline_that_is_stored(world):
             deleted = peer.call("garden_delete_region", {"region_id": placed["region_id"]})
             assert deleted["kind"] == "ack" and not played.regions, (deleted, played.regions)
             assert played.loads == 1, "its revision was the next one"
+
+
+@check
+def a_garden_whose_change_cannot_be_stored_reads_the_timeline_again(world):
+    database = world.daemon.home / "data" / "ringback.db"
+    with garden(world) as played, world.peer() as peer:
+        content = store(peer, b"sound", mime_type="audio/wav")["hash"]
+        region = {"position": 1.0, "behavior_type": "play_content", "content_id": content}
+        before, reloaded = played.revision, threading.Event()
+        other = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
+
+        def accepted(tool):
+            # The change is accepted, and then nothing can be stored until the garden has read again.
+            if tool == "create_region":
+                other.execute("BEGIN IMMEDIATE")
+            elif tool == "reload":
+                other.execute("ROLLBACK")
+                reloaded.set()
+
+        played.accepted = accepted
+        try:
+            refused = peer.call("garden_create_region", region, wait_ms=20000)
+            assert_error(refused, "service", "busy")
+            assert reloaded.wait(20), "no reload"
+            assert (played.loads, played.revision, played.regions) == (2, before, {}), played.regions
+            played.accepted = lambda tool: None
+            placed = peer.success("garden_create_region", region, wait_ms=20000)
+            assert played.revision == before + 1 and placed["region_id"] in played.regions
+            assert peer.call("garden_delete_region", {"region_id": placed["region_id"]})["kind"] == "ack"
+        finally:
+            other.close()

@@ -16,8 +16,11 @@ import peers
 import workers
 import garden
 import music
+import examples
+import playback
 import jobs
 import content
+import queries
 import events
 import crashes
 from harness import CHECKS, World

@@ -4,10 +4,12 @@
 //! places where a rule is broken on purpose, each with its reason.
 
 mod arrows;
+mod differences;
 mod exceptions;
 mod lexer;
 mod metadata;
 mod methods;
+mod orphans;
 mod picture;
 mod promises;
 mod requirements;
@@ -79,8 +81,10 @@ fn findings(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
         findings.extend(words::check(file));
     }
     findings.extend(methods::check(tree));
+    findings.extend(orphans::check(tree));
     findings.extend(picture::check(workspace, tree));
     findings.extend(requirements::check(tree));
+    findings.extend(differences::check(tree));
     findings.extend(promises::check(tree));
     findings
 }

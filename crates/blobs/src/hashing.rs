@@ -1,10 +1,21 @@
 //! Hashing during writes. Short content is hashed on the writing thread; long content goes to a
 //! thread of its own through a few buffers, so that neither waits for the other at every piece.
 
+use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use ringback_proto::ids::BlobHash;
+
+/// Returns the hash that content would be stored with.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn hash_of(mut content: impl io::Read) -> io::Result<BlobHash> {
+    let mut hasher = blake3::Hasher::new();
+    io::copy(&mut content, &mut hasher)?;
+    Ok(BlobHash::from_bytes(*hasher.finalize().as_bytes()))
+}
 
 /// The size from which a thread saves more than it costs.
 const APART_BYTES_MIN: u64 = 8 << 20;

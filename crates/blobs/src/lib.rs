@@ -39,6 +39,7 @@ mod writer;
 pub use blob_reader::BlobReader;
 pub use blobs::{Blobs, Info, Stats};
 pub use error::{FileError, OpenBlobsError, ReadBlobError, UploadError, WriteBlobError};
+pub use hashing::hash_of;
 pub use reader::Reader;
 pub use rooted::{OpenRootedError, Roots, RootsError};
 pub use survey::{Survey, survey};

@@ -11,7 +11,8 @@ use ringback_core::{Now, policy};
 use ringback_proto::ids::{CallId, StreamId};
 use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::timing::ToolTiming;
-use ringback_proto::tool::{ToolRow, find};
+use ringback_proto::tool::tools::GardenStatus;
+use ringback_proto::tool::{Tool as _, ToolRow, find};
 use ringback_proto::{Error, ResponseEnvelope, Result, ToolCall, ToolRequest};
 use ringback_store::audit::AuditError;
 use ringback_store::journal::{Journal, JournalError};
@@ -24,6 +25,7 @@ use crate::audit::Auditor;
 use crate::call::{Answer, Call, CallControl, CallStop};
 use crate::config::Config;
 use crate::disk::Space;
+use crate::garden::Monitor;
 use crate::handler::{self, SyncContext};
 use crate::identity::Credential;
 use crate::kernel::{
@@ -283,6 +285,16 @@ impl Broker {
             let call_id = CallId::from_random(self.0.kernel.entropy.bytes());
             self.0.kernel.auditor.refused(now, credential, (edge, tool), call_id, error);
         })
+    }
+
+    /// Starts to listen to the garden, with the rights of `garden_status`.
+    ///
+    /// # Errors
+    /// `unauthenticated` and `forbidden`; `busy` when all places are taken; `unavailable` while no
+    /// garden runs.
+    pub async fn monitor(&self, credential: &Credential, edge: crate::Edge) -> Result<Monitor> {
+        self.may_call(credential, edge, GardenStatus::NAME)?;
+        self.0.garden.listen(credential.id()).await
     }
 
     /// Takes a call. Refusals and `Sync` tools are answered immediately.

@@ -230,6 +230,7 @@ impl Transfer {
         let ctx = Context {
             rooms: rooms.clone(),
             principal: principal.clone(),
+            tool: row.name,
             job: None,
             edge: Some(edge),
             stop,

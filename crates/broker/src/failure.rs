@@ -7,6 +7,7 @@ use ringback_blobs::tree::{DiffError, TreeError};
 use ringback_blobs::{OpenRootedError, ReadBlobError, UploadError, WriteBlobError};
 pub(crate) use ringback_proto::chain;
 use ringback_proto::{Certainty, Error, ErrorKind};
+use ringback_store::query::QueryError;
 use ringback_store::{CommitError, ReadError};
 
 /// Converts a fault of the daemon: the cause goes to the log under an id that the caller gets.
@@ -24,11 +25,25 @@ pub(crate) fn read(error: ReadError) -> Error {
     }
 }
 
+pub(crate) fn query(error: QueryError) -> Error {
+    let message = error.to_string();
+    match error {
+        QueryError::Invalid(_) => Error::invalid_field("query", message),
+        QueryError::Variable(_) => Error::invalid_field("variables", message),
+        QueryError::TooLarge(_) => Error::new(ErrorKind::TooLarge, message),
+        QueryError::Timeout => Error::new(ErrorKind::Timeout, message),
+        QueryError::Stopped => Error::cancelled("at the caller's request"),
+        QueryError::Busy => Error::busy("the number of queries"),
+        QueryError::Database { .. } => internal(error),
+    }
+}
+
 pub(crate) fn commit(error: CommitError) -> Error {
     match error {
         CommitError::NoParent { parent, .. } => Error::not_found("artifact", parent),
         CommitError::NoArtifact { id } => Error::not_found("artifact", id),
         CommitError::NoToken { id } => Error::not_found("token", id),
+        CommitError::NoIdentity { id } => Error::not_found("identity", id),
         CommitError::NoJob { id } => Error::not_found("job", id),
         CommitError::NoProject { id } => Error::not_found("project", id),
         CommitError::NoWorkspace { id } => Error::not_found("workspace", id),
@@ -37,7 +52,10 @@ pub(crate) fn commit(error: CommitError) -> Error {
         CommitError::InUse { .. } | CommitError::SameName | CommitError::StaleTimeline { .. } => {
             Error::new(ErrorKind::Conflict, error.to_string())
         }
-        CommitError::DiskFull => Error::new(ErrorKind::Busy, error.to_string()),
+        CommitError::TooMany { .. } => Error::new(ErrorKind::TooLarge, error.to_string()),
+        CommitError::DiskFull | CommitError::Locked => {
+            Error::new(ErrorKind::Busy, error.to_string())
+        }
         CommitError::Lost { .. } => {
             Error::new(ErrorKind::Busy, error.to_string()).with_certainty(Certainty::MayHaveRun)
         }

@@ -116,7 +116,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ringback_core::Now;
-use ringback_core::policy::{self, Visibility};
+use ringback_core::policy::{self, Provenance, Visibility};
 use ringback_proto::ids::JobId;
 use ringback_proto::principal::Principal;
 use ringback_proto::record::Record;
@@ -168,6 +168,8 @@ pub trait Handler<T: Tool> {
 pub struct Context {
     pub(crate) rooms: Arc<Rooms>,
     pub(crate) principal: Arc<Principal>,
+    /// The name of the tool.
+    pub(crate) tool: &'static str,
     /// The job that this work belongs to, if any.
     pub(crate) job: Option<Arc<LiveJob>>,
     /// The edge that the answer goes through, if it goes out immediately.
@@ -188,6 +190,14 @@ impl Context {
 
     pub(crate) fn sight(&self) -> Visibility {
         policy::sight(&self.principal)
+    }
+
+    /// Returns where this work comes from. That of a job was decided when it was accepted.
+    pub(crate) fn provenance(&self) -> Provenance {
+        match &self.job {
+            Some(job) => job.provenance,
+            None => self.rooms.provenance(&self.principal),
+        }
     }
 
     pub(crate) fn visible(&self) -> RowVisibility {
@@ -243,7 +253,8 @@ impl Context {
     }
 
     pub(crate) fn publish(&self, event: Event) {
-        self.rooms.kernel.publish(event, self.principal.id, None);
+        let project = self.provenance().project;
+        self.rooms.kernel.publish(event, self.principal.id, project);
     }
 }
 

@@ -33,6 +33,7 @@ mod kernel;
 mod lines;
 mod native_call;
 mod payload;
+mod queries;
 mod repeats;
 mod replies;
 mod review;
@@ -51,7 +52,7 @@ pub use containers::{ContainerSettings, ImageName, ImageNameError, ImageSource};
 pub use content::{BlobReader, BlobWriter, StoredBlob};
 pub use disk::{Disk, DiskLimits, DiskReserve, Inodes, Space};
 pub use follower::{CallEvent, CallFollower};
-pub use garden::{GardenProcess, NoGardenProcess};
+pub use garden::{GardenProcess, Monitor, NoGardenProcess};
 pub use identity::{Credential, Door};
 pub use kernel::{Blocking, Clock, Entropy, Subscription};
 pub use lines::{

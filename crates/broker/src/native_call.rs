@@ -100,6 +100,7 @@ pub(crate) async fn plain(
     let ctx = Context {
         rooms: Arc::clone(rooms),
         principal: Arc::clone(&call.principal),
+        tool: call.row.name,
         job: None,
         edge: Some(call.edge),
         stop: admitted.stop.token.clone(),

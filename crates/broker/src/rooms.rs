@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Weak};
 
-use ringback_core::policy::Visibility;
+use ringback_core::policy::{self, Provenance, Visibility};
 use ringback_proto::Error;
+use ringback_proto::principal::Principal;
 use ringback_proto::record::TokenRecord;
 use ringback_store::RowVisibility;
 use ringback_store::journal::Journal;
@@ -19,6 +20,7 @@ use crate::identity::Identity;
 use crate::jobs::Jobs;
 use crate::kernel::Kernel;
 use crate::lines::{Callers, Lines};
+use crate::queries::Queries;
 use crate::sessions::{Budgets, Conversations, Networks, Offers, Register, Sessions, UrlTokens};
 use crate::workspaces::Workspaces;
 
@@ -32,6 +34,7 @@ pub(crate) struct Rooms {
     pub(crate) callers: Callers,
     pub(crate) garden: Arc<Garden>,
     pub(crate) jobs: Arc<Jobs>,
+    pub(crate) queries: Queries,
     pub(crate) register: Arc<Register>,
     pub(crate) conversations: Arc<Conversations>,
     pub(crate) workspaces: Arc<Workspaces>,
@@ -60,6 +63,13 @@ impl Rooms {
         Arc::new_cyclic(|rooms| Self::on(Arc::new(kernel), found, rooms))
     }
 
+    /// Returns where a call of a principal comes from.
+    pub(crate) fn provenance(&self, principal: &Principal) -> Provenance {
+        let session = principal.held_by.map(|holder| holder.session);
+        let view = session.and_then(|session| self.register.view(session));
+        policy::provenance(principal, view.map(|view| view.project))
+    }
+
     fn on(kernel: Arc<Kernel>, found: LoadedState, rooms: &Weak<Self>) -> Self {
         let identity = Arc::new(Identity::new(Arc::clone(&kernel), found.tokens));
         let calls = Arc::new(Calls::new(Arc::clone(&kernel)));
@@ -86,6 +96,7 @@ impl Rooms {
             url_tokens: Arc::clone(&sessions.url_tokens),
             offers: Arc::clone(&sessions.offers),
             jobs: Arc::new(jobs),
+            queries: Queries::new(Arc::clone(&kernel)),
             kernel,
             identity,
             calls,
@@ -155,6 +166,7 @@ pub(crate) fn visible(sight: Visibility) -> RowVisibility {
     match sight {
         Visibility::All => RowVisibility::All,
         Visibility::Own { owner, projects } => RowVisibility::Owner { owner, projects },
+        Visibility::Tree { owner, session } => RowVisibility::Tree { owner, session },
     }
 }
 

@@ -12,7 +12,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use ringback_blobs::{Reader, StoredContent};
+pub use ringback_blobs::{Reader, StoredContent, hash_of};
 use ringback_proto::tool::{Tool, tools};
 use ringback_proto::{Error, ErrorKind, Result};
 
@@ -67,7 +67,7 @@ macro_rules! studio_tools {
                 request: <tools::$tool as Tool>::Request,
             ) -> Result<<tools::$tool as Tool>::Response> {
                 let studio = Arc::clone(&ctx.rooms.facts.studio);
-                AsyncTool::<tools::$tool>::work(studio, StudioContext(ctx), request).await
+                AsyncTool::<tools::$tool>::work(studio, StudioContext::new(ctx), request).await
             }
         })*
     };

@@ -3,8 +3,9 @@
 
 use ringback_proto::event::Event;
 use ringback_proto::garden::command::TimeSignature;
-use ringback_proto::garden::{GardenAt, GardenEvent, RegionChange, Ticks};
+use ringback_proto::garden::{GardenAt, GardenEvent, LoopRange, RegionChange, RegionState, Ticks};
 use ringback_proto::principal::{Principal, PrincipalId};
+use ringback_proto::request::RegionApproval;
 use ringback_proto::{Error, ErrorKind, Result};
 
 use crate::policy;
@@ -23,6 +24,10 @@ const OFFSET_SECONDS_MAX: f64 = 86_400.0;
 const BEAT_UNITS: [u8; 5] = [1, 2, 4, 8, 16];
 /// Beats of one bar: more than any piece has.
 const BEATS_PER_BAR_MAX: u8 = 64;
+/// The most passes of one region: an ostinato of a whole piece.
+const REPEAT_MAX: u32 = 1000;
+/// The shortest loop, a quarter of a beat: at the fastest tempo, longer than the fade of a jump.
+const LOOP_MIN: Ticks = Ticks(Ticks::PER_BEAT / 4);
 
 /// A position or a length as the timeline has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,19 +150,118 @@ pub fn check_fades(fade_in: Ticks, fade_out: Ticks, duration: Option<Ticks>) -> 
     }
 }
 
-/// Checks that there is room for one more.
+/// Checks that the crossfade of a region fits into it.
+///
+/// # Errors
+/// `invalid`, naming the field.
+pub fn check_crossfade(crossfade: Ticks, duration: Option<Ticks>) -> Result<()> {
+    if duration.is_some_and(|duration| crossfade > duration) {
+        return Err(Error::invalid_field("crossfade", "`crossfade` is longer than the region"));
+    }
+    Ok(())
+}
+
+/// Checks how many times a region is played.
+///
+/// # Errors
+/// `invalid`, naming the field.
+pub fn check_repeat(repeat: u32) -> Result<()> {
+    if (1..=REPEAT_MAX).contains(&repeat) {
+        return Ok(());
+    }
+    Err(Error::invalid_field("repeat", format!("`repeat` must be from 1 to {REPEAT_MAX}")))
+}
+
+/// Checks a loop: both ends, or neither to have none.
+///
+/// # Errors
+/// `invalid`, naming the field.
+pub fn loop_range(start: Option<Ticks>, end: Option<Ticks>) -> Result<Option<LoopRange>> {
+    let (start, end) = match (start, end) {
+        (None, None) => return Ok(None),
+        (Some(start), Some(end)) => (start, end),
+        (Some(_), None) => {
+            let message = "`end` is missing; leave out `start` too to end the loop";
+            return Err(Error::invalid_field("end", message));
+        }
+        (None, Some(_)) => {
+            let message = "`start` is missing; leave out `end` too to end the loop";
+            return Err(Error::invalid_field("start", message));
+        }
+    };
+    if end.0 < start.0 + LOOP_MIN.0 {
+        let message = format!("`end` must lie at least {} beat after `start`", LOOP_MIN.beats());
+        return Err(Error::invalid_field("end", message));
+    }
+    Ok(Some(LoopRange { start, end }))
+}
+
+/// Checks that there is room for more.
 ///
 /// # Errors
 /// `conflict`, saying what to do.
-pub fn check_room(what: &str, count: u64, max: u64) -> Result<()> {
-    if count < max {
+pub fn check_room(what: &str, n_new: u64, count: u64, max: u64) -> Result<()> {
+    if count + n_new <= max {
         return Ok(());
     }
-    let message = format!("the timeline already has {count} {what}, the most it can hold");
+    let message =
+        format!("the timeline has {count} {what} and can hold {max}; delete some of them first");
     Err(Error::new(ErrorKind::Conflict, message))
 }
 
-/// Returns whether a principal may move and delete a region: its owner, and full administrators.
+/// Returns the state of a region when its content is there, or could not be made.
+#[must_use]
+pub const fn settled(approval: RegionApproval, has_content: bool) -> RegionState {
+    match (has_content, approval) {
+        (false, _) => RegionState::Failed,
+        (true, RegionApproval::Auto) => RegionState::Ready,
+        (true, RegionApproval::Required) => RegionState::AwaitingApproval,
+    }
+}
+
+/// A decision about the content of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be played.
+    Approve,
+    /// It is never played.
+    Reject,
+}
+
+/// Returns the state of a region after a decision about it. A rejection is final.
+///
+/// # Errors
+/// `conflict`, saying why there is nothing to decide.
+pub fn decided(state: RegionState, verdict: Verdict) -> Result<RegionState> {
+    let refused = match (verdict, state) {
+        (Verdict::Approve, RegionState::AwaitingApproval) => return Ok(RegionState::Ready),
+        (
+            Verdict::Reject,
+            RegionState::Pending | RegionState::AwaitingApproval | RegionState::Ready,
+        ) => return Ok(RegionState::Rejected),
+        (Verdict::Approve, RegionState::Pending) => {
+            "its content is still being made; approve it when it is `awaiting_approval`"
+        }
+        (Verdict::Approve, RegionState::Ready) => "it is already played",
+        (_, RegionState::Failed) => "its content could not be made; delete it",
+        (_, RegionState::Rejected) => "it was rejected, which is final; place its content again",
+    };
+    Err(Error::new(ErrorKind::Conflict, format!("there is nothing to decide: {refused}")))
+}
+
+/// Returns how subscribers learn that a region is in a state; nothing happens to a pending one.
+#[must_use]
+pub const fn change_to(state: RegionState) -> Option<RegionChange> {
+    match state {
+        RegionState::Pending => None,
+        RegionState::AwaitingApproval => Some(RegionChange::AwaitingApproval),
+        RegionState::Ready => Some(RegionChange::Ready),
+        RegionState::Failed => Some(RegionChange::Failed),
+        RegionState::Rejected => Some(RegionChange::Rejected),
+    }
+}
+
+/// Returns whether a principal may change a region: its owner, and full administrators.
 #[must_use]
 pub fn may_change(principal: &Principal, owner: PrincipalId) -> bool {
     principal.id == owner || policy::may_do_everything(principal)
@@ -183,6 +287,7 @@ pub fn announced(event: GardenEvent) -> Option<Event> {
         }
         GardenEvent::Transport(transport) => Some(Event::GardenTransport(transport)),
         GardenEvent::Position(position) => Some(Event::GardenPosition(position)),
+        GardenEvent::Heard(_) => None,
     }
 }
 
@@ -255,9 +360,59 @@ mod tests {
         assert!(check_fades(Ticks(6), Ticks(5), Some(Ticks(10))).is_err());
         assert!(check_fades(Ticks(11), Ticks(0), Some(Ticks(10))).is_err());
         assert!(check_fades(Ticks(11), Ticks(5), None).is_ok());
-        assert!(check_room("regions", 9_999, REGIONS_MAX).is_ok());
-        let full = check_room("regions", 10_000, REGIONS_MAX).unwrap_err();
-        assert_eq!(full.kind(), ErrorKind::Conflict);
+        assert!(check_crossfade(Ticks(10), Some(Ticks(10))).is_ok());
+        assert!(check_crossfade(Ticks(11), Some(Ticks(10))).is_err());
+        assert!(check_repeat(1).is_ok() && check_repeat(1000).is_ok());
+        assert!(check_repeat(0).is_err() && check_repeat(1001).is_err());
+        assert!(check_room("regions", 1, 9_999, REGIONS_MAX).is_ok());
+        for (n_new, count) in [(1, 10_000), (2, 9_999)] {
+            let full = check_room("regions", n_new, count, REGIONS_MAX).unwrap_err();
+            assert_eq!(full.kind(), ErrorKind::Conflict);
+        }
+    }
+
+    #[test]
+    fn a_loop_has_two_ends_in_order_or_none() {
+        let (start, end) = (Ticks(960), Ticks(1200));
+        assert_eq!(loop_range(None, None).unwrap(), None);
+        assert_eq!(loop_range(Some(start), Some(end)).unwrap(), Some(LoopRange { start, end }));
+        for (start, end, field) in [
+            (Some(960), None, "end"),
+            (None, Some(960), "start"),
+            (Some(960), Some(960), "end"),
+            (Some(960), Some(1199), "end"),
+            (Some(960), Some(0), "end"),
+        ] {
+            let error = loop_range(start.map(Ticks), end.map(Ticks)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert!(error.message().starts_with(&format!("`{field}`")), "{error}");
+        }
+    }
+
+    /// Rule: rejected content is never heard, and nothing is heard before it is approved.
+    #[test]
+    fn a_region_is_played_only_when_it_is_there_and_approved() {
+        use RegionState::{AwaitingApproval, Failed, Pending, Ready, Rejected};
+        assert_eq!(settled(RegionApproval::Auto, true), Ready);
+        assert_eq!(settled(RegionApproval::Required, true), AwaitingApproval);
+        assert_eq!(settled(RegionApproval::Required, false), Failed);
+        for (state, approved, rejected) in [
+            (Pending, None, Some(Rejected)),
+            (AwaitingApproval, Some(Ready), Some(Rejected)),
+            (Ready, None, Some(Rejected)),
+            (Failed, None, None),
+            (Rejected, None, None),
+        ] {
+            for (verdict, expected) in [(Verdict::Approve, approved), (Verdict::Reject, rejected)] {
+                match decided(state, verdict) {
+                    Ok(state) => assert_eq!(Some(state), expected),
+                    Err(error) => {
+                        assert_eq!(expected, None, "{state:?} {verdict:?}");
+                        assert_eq!(error.kind(), ErrorKind::Conflict);
+                    }
+                }
+            }
+        }
     }
 
     fn principal(number: u8, level: Level, target: Target) -> Principal {

@@ -15,7 +15,7 @@ use ringback_proto::{Error, Result};
 /// The missing permission in the refusal of an agent's key.
 const NO_AGENTS: &str = "a token that no agent holds";
 
-/// What a principal sees: what it owns, what its projects own, or everything.
+/// What a principal sees: what it owns, what its projects own, what its session made, or everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Visibility {
     /// Everything.
@@ -27,14 +27,32 @@ pub enum Visibility {
         /// The projects.
         projects: Vec<ProjectId>,
     },
+    /// What it owns, and what a session and its descendants made.
+    Tree {
+        /// The owner.
+        owner: PrincipalId,
+        /// The session.
+        session: SessionId,
+    },
+}
+
+/// Where a call comes from, which decides who sees what it makes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// The project.
+    pub project: Option<ProjectId>,
+    /// The session whose agent makes it.
+    pub session: Option<SessionId>,
 }
 
 impl Visibility {
-    /// Returns whether something with this owner and project is visible.
+    /// Returns whether something with this owner and project is visible. What descendants of a
+    /// session made is known to the store.
     #[must_use]
     pub fn includes(&self, owner: PrincipalId, project: Option<ProjectId>) -> bool {
         match self {
             Self::All => true,
+            Self::Tree { owner: own, .. } => *own == owner,
             Self::Own { owner: own, projects } => {
                 *own == owner || project.is_some_and(|project| projects.contains(&project))
             }
@@ -70,7 +88,10 @@ pub const fn needs(tool: ToolKind) -> KeyRequirement {
         | ToolKind::CallerToolResponse
         | ToolKind::CallerToolProgress
         | ToolKind::CallerToolRequests => KeyRequirement::User,
-        ToolKind::GardenTimeline | ToolKind::GardenReport => KeyRequirement::Everything,
+        ToolKind::GardenTimeline
+        | ToolKind::GardenReport
+        | ToolKind::GardenSettle
+        | ToolKind::GardenMonitor => KeyRequirement::Everything,
         ToolKind::ProjectCreate => KeyRequirement::AllProjects,
         ToolKind::ProjectDelete => KeyRequirement::Project,
         ToolKind::Ping
@@ -86,6 +107,12 @@ pub const fn needs(tool: ToolKind) -> KeyRequirement {
         | ToolKind::ArtifactGet
         | ToolKind::ArtifactList
         | ToolKind::AddAnnotation
+        | ToolKind::GraphBind
+        | ToolKind::GraphTag
+        | ToolKind::GraphConnect
+        | ToolKind::GraphFind
+        | ToolKind::GraphQuery
+        | ToolKind::GraphContext
         | ToolKind::JobStatus
         | ToolKind::JobList
         | ToolKind::JobPoll
@@ -121,6 +148,10 @@ pub const fn needs(tool: ToolKind) -> KeyRequirement {
         | ToolKind::GardenCreateRegion
         | ToolKind::GardenMoveRegion
         | ToolKind::GardenDeleteRegion
+        | ToolKind::GardenSetLoop
+        | ToolKind::GardenApprove
+        | ToolKind::GardenReject
+        | ToolKind::GardenExport
         | ToolKind::ProjectList
         | ToolKind::ProjectGet
         | ToolKind::WorkspaceList
@@ -180,13 +211,29 @@ pub fn authorize(principal: &Principal, row: &ToolRow) -> Result<()> {
 }
 
 /// Returns whose jobs, artifacts, sessions and events a principal sees. A session key sees what its
-/// own session owns, and not the other sessions of its project.
+/// session and the descendants of that made, and not the other sessions of its project.
 #[must_use]
 pub fn sight(principal: &Principal) -> Visibility {
     match tree(principal) {
-        Some(_) => Visibility::Own { owner: principal.id, projects: Vec::new() },
+        Some(session) => Visibility::Tree { owner: principal.id, session },
         None => sight_of_projects(principal),
     }
+}
+
+/// Returns where a call of a principal comes from. `place` is the project of the session that holds
+/// its key. What a user makes belongs to a project only if the token is for exactly one.
+#[must_use]
+pub fn provenance(principal: &Principal, place: Option<ProjectId>) -> Provenance {
+    let session = principal.held_by.map(|holder| holder.session);
+    let project = match (&principal.target, place) {
+        (_, Some(project)) => Some(project),
+        (Target::Projects(projects), None) => match projects.as_slice() {
+            [project] => Some(*project),
+            [] | [_, _, ..] => None,
+        },
+        (Target::Everything, None) => None,
+    };
+    Provenance { project, session }
 }
 
 /// Returns whether a principal sees what everyone owns.

@@ -17,6 +17,7 @@
 //!   [`ReadyFlag`] its simplest implementation.
 //! * [`ClientToolSettings`]: settings of the client tool routes.
 //! * [`openapi()`]: the document, as committed.
+//! * [`picture::TimelinePicture`]: the garden's timeline as SVG.
 //!
 //! Invariants:
 //!
@@ -37,6 +38,7 @@ mod edge;
 mod error;
 mod event;
 mod extractors;
+pub mod picture;
 mod readiness;
 mod sse;
 mod status;

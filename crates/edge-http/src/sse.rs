@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::edge::State;
 
 /// Makes buffering proxies pass events on immediately.
-const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+pub(crate) const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A stream that ends with its events, with its caller's token, or with the daemon.
 pub(crate) fn response(
@@ -61,7 +61,10 @@ fn joined(pieces: Vec<Bytes>) -> Vec<Bytes> {
 }
 
 /// Resolves when a stream must end, whatever is still to come.
-fn over(state: &State, credential: Credential) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+pub(crate) fn over(
+    state: &State,
+    credential: Credential,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     let stopping = state.stopping().clone();
     Box::pin(async move {
         tokio::select! {

@@ -19,7 +19,7 @@ use crate::sound::{CHANNELS, NoteTiming, Sound, SoundKey};
 use crate::tempo::TempoMap;
 
 /// The longest tail of MIDI after its last note, in seconds: a long reverb.
-const TAIL_SECONDS_MAX: f64 = 10.0;
+pub(crate) const TAIL_SECONDS_MAX: f64 = 10.0;
 
 /// Why content cannot be played.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +64,7 @@ pub enum ContentError {
 }
 
 /// Where content comes from.
+#[derive(Clone)]
 pub struct Source {
     blobs: Option<BlobReader>,
     /// A client and the runtime it belongs to.

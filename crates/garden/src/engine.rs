@@ -6,42 +6,41 @@
 //! blocks made ahead are worth nothing, and a new plan starts from a copy.
 
 mod commands;
+mod heard;
+mod reports;
 mod status;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ringback_proto::garden::{
-    GardenEvent, GardenPositionEvent, GardenTimeline, GardenTransportEvent, GardenTroubleEvent,
-    Ticks, TransportCause, TroubleKind,
+    GardenEvent, GardenPositionEvent, GardenRegionEvent, GardenTimeline, GardenTransportEvent,
+    RegionChange, Ticks, TransportCause, TroubleKind,
 };
-use ringback_proto::ids::{JobId, RegionId};
+use ringback_proto::ids::JobId;
 
+use self::heard::HeardLog;
+use self::reports::Reports;
 use crate::block::{BLOCK_FRAMES, Block, Played, Shared};
-use crate::mix::{JumpTo, Voice, jump_fade_frames, limit};
+use crate::course::{Course, JumpCause};
+use crate::mix::{JumpTo, jump_fade_frames, limit};
+use crate::mixer::{Late, Mixer, Tail, Want};
 use crate::sound::{CHANNELS, Sound, SoundKey};
 use crate::tempo::TempoMap;
 use crate::timeline::Timeline;
-use crate::transport::{Step, Transport};
-
-/// Events that wait to be fetched; more are dropped, oldest first, because playback waits for no
-/// listener.
-const EVENTS_MAX: usize = 1024;
+use crate::transport::{Jump, Step, Transport};
 
 /// Position events per second of playback.
 const POSITIONS_PER_SECOND: u64 = 10;
 
-/// What a region needs prepared.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Want {
-    /// The region.
-    pub region_id: RegionId,
-    /// What it plays.
-    pub key: SoundKey,
-    /// Frames from the position until it sounds; what lies behind comes last.
-    pub distance: u64,
-    /// Whether it has its sound already.
-    pub is_ready: bool,
+/// What others need to know since the last time.
+#[derive(Debug, Default)]
+pub struct News {
+    /// What the regions need, nearest first, if it may have changed.
+    pub wants: Option<Vec<Want>>,
+    /// Sounds that were missing when they were to be heard, each once.
+    pub requests: Vec<SoundKey>,
+    /// Events, in their order.
+    pub events: Vec<GardenEvent>,
 }
 
 /// The engine.
@@ -49,15 +48,16 @@ pub struct Want {
 pub struct Engine {
     timeline: Timeline,
     map: TempoMap,
-    /// By start.
-    voices: Vec<Voice>,
-    /// The frame at which nothing is left to play.
-    end: u64,
+    mixer: Mixer,
+    course: Course,
     heard: Transport,
     /// Frames played by the transport that is heard.
     clock: u64,
     /// The last jump that was heard.
     heard_jump: Option<JumpTo>,
+    /// What is being repeated, if that was why playback last jumped.
+    repeating: Option<JumpCause>,
+    heard_log: HeardLog,
     ahead: Ahead,
     generation: u32,
     replan: Option<Replan>,
@@ -65,13 +65,10 @@ pub struct Engine {
     requests: Vec<SoundKey>,
     /// Whether what has to be prepared may have changed.
     wants_changed: bool,
-    events: EventLog,
+    reports: Reports,
     next_position_event: u64,
     n_late: u64,
     n_commands: u64,
-    n_underruns_reported: u64,
-    n_clipped_reported: u64,
-    next_clipping_report: u64,
 }
 
 /// The transport ahead of playback, and what the mixer needs there.
@@ -80,8 +77,7 @@ struct Ahead {
     transport: Transport,
     clock: u64,
     jump: Option<JumpTo>,
-    /// The end of what a jump left: the next frame, and how much of the fade is over.
-    tail: Option<(u64, u64)>,
+    tail: Option<Tail>,
     continues: bool,
     /// Whether the last block of the plan was made.
     is_done: bool,
@@ -103,23 +99,22 @@ impl Engine {
         Self {
             timeline: Timeline::default(),
             map: TempoMap::new(&[], rate),
-            voices: Vec::new(),
-            end: 0,
+            mixer: Mixer::default(),
+            course: Course::default(),
             heard: Transport::default(),
             clock: 0,
             heard_jump: None,
+            repeating: None,
+            heard_log: HeardLog::default(),
             ahead: Ahead { is_done: true, ..Ahead::default() },
             generation: 0,
             replan: None,
             requests: Vec::new(),
             wants_changed: false,
-            events: EventLog::default(),
+            reports: Reports::default(),
             next_position_event: 0,
             n_late: 0,
             n_commands: 0,
-            n_underruns_reported: 0,
-            n_clipped_reported: 0,
-            next_clipping_report: 0,
         }
     }
 
@@ -135,43 +130,68 @@ impl Engine {
         &self.map
     }
 
-    /// Returns the revision of the timeline.
+    /// Returns the timeline.
     #[must_use]
-    pub const fn revision(&self) -> u64 {
-        self.timeline.revision()
+    pub const fn timeline(&self) -> &Timeline {
+        &self.timeline
     }
 
-    /// Returns whether playback is heard.
+    /// Returns its voices.
     #[must_use]
-    pub fn is_playing(&self) -> bool {
-        self.heard.is_playing()
+    pub const fn mixer(&self) -> &Mixer {
+        &self.mixer
+    }
+
+    /// Returns the course of playback.
+    #[must_use]
+    pub const fn course(&self) -> &Course {
+        &self.course
     }
 
     /// Follows the device: advances what is heard, and reports what happened there.
     pub fn played(&mut self, played: Played, shared: &Shared) {
-        self.report_trouble(shared);
+        let (position, rate) = (self.position_beats(), u64::from(self.map.rate()));
+        self.reports.counted(shared, position, self.clock, rate);
         if played.generation != self.generation || self.replan == Some(Replan::Jump) {
             return;
         }
         let mut n_frames = played.clock.saturating_sub(self.clock);
         self.clock = self.clock.max(played.clock);
         loop {
-            match self.heard.step(n_frames, &self.map, self.end) {
+            match self.heard.step(n_frames, &self.map, &self.course) {
                 Step::Rest | Step::Play { n_frames: 0, .. } => break,
-                Step::Play { n_frames: done, .. } => n_frames -= done,
-                Step::Jump(jump) => {
-                    let cause =
-                        if jump.is_end { TransportCause::End } else { TransportCause::Command };
-                    self.heard_jump = Some(jump_to(self.heard.frame(), self.map.rate()));
-                    self.report_transport(cause, jump.job_id);
-                    self.wants_changed = true;
+                Step::Play { frame, n_frames: done } => {
+                    n_frames -= done;
+                    let to = frame + done;
+                    self.heard_log.played(self.mixer.around(frame, to), frame, to);
                 }
+                Step::Jump(jump) => self.jumped(&jump),
             }
         }
+        self.report_heard(HeardLog::take_ended);
         self.report_position(shared);
     }
 
-    /// Returns whether a new plan has to be made, and starts it: its generation.
+    /// Follows a jump that is heard. Of what is repeated, only the first time is reported: a short
+    /// loop would fill the events.
+    fn jumped(&mut self, jump: &Jump) {
+        self.heard_jump = Some(jump_to(self.heard.frame(), self.map.rate()));
+        self.wants_changed = true;
+        self.report_heard(HeardLog::take_all);
+        let (cause, repeats) = match jump.cause {
+            JumpCause::Command => (TransportCause::Command, false),
+            JumpCause::End => (TransportCause::End, false),
+            JumpCause::Loop => (TransportCause::Loop, true),
+            JumpCause::Vamp(_) => (TransportCause::Vamp, true),
+        };
+        let repeating = repeats.then_some(jump.cause);
+        if !repeats || self.repeating != repeating {
+            self.report_transport(cause, jump.job_id);
+        }
+        self.repeating = repeating;
+    }
+
+    /// Starts a new plan if one has to be made, and returns its generation.
     pub fn start_plan(&mut self) -> Option<u32> {
         let replan = self.replan.take()?;
         self.generation = Shared::next_generation(self.generation);
@@ -185,12 +205,6 @@ impl Engine {
         let clock = self.clock;
         self.ahead = Ahead { transport, clock, jump, tail: None, continues, is_done: false };
         Some(self.generation)
-    }
-
-    /// Returns whether a new plan has to be made.
-    #[must_use]
-    pub const fn needs_plan(&self) -> bool {
-        self.replan.is_some()
     }
 
     /// Returns how many frames of the plan were made but not played.
@@ -209,7 +223,7 @@ impl Engine {
         block.continues = self.ahead.continues;
         block.is_last = false;
         loop {
-            match self.ahead.transport.step(BLOCK_FRAMES as u64, &self.map, self.end) {
+            match self.ahead.transport.step(BLOCK_FRAMES as u64, &self.map, &self.course) {
                 Step::Rest => {
                     self.render_rest(block);
                     break;
@@ -219,9 +233,9 @@ impl Engine {
                     break;
                 }
                 Step::Jump(jump) => {
-                    self.ahead.tail = Some((jump.from, 0));
+                    self.ahead.tail = Some(Tail { from: jump.from, at: 0 });
                     self.ahead.jump = Some(jump_to(self.ahead.transport.frame(), self.map.rate()));
-                    forget_lateness(&mut self.voices);
+                    self.mixer.forget_lateness();
                 }
             }
         }
@@ -231,63 +245,43 @@ impl Engine {
     /// Gives all regions that play a sound theirs.
     pub fn put_sound(&mut self, key: &SoundKey, sound: &Arc<Sound>) {
         let (from, to) = (self.heard.frame(), self.ahead.transport.frame());
-        let mut is_due = false;
-        for voice in self.voices.iter_mut().filter(|voice| voice.key == *key) {
-            voice.set_sound(Arc::clone(sound));
-            is_due |= voice.sounds(from.min(to), to.max(from));
-        }
-        let end = self.end;
-        self.end = end_of(&self.voices);
-        if self.is_playing() && (is_due || self.end != end) {
+        let is_due = self.mixer.put(key, sound, from, to);
+        let end = self.course.end;
+        self.set_course();
+        if self.heard.is_playing() && (is_due || self.course.end != end) {
             self.change_plan(Replan::Continue);
         }
     }
 
     /// Takes a sound away from the regions that play it.
     pub fn drop_sound(&mut self, key: &SoundKey) {
-        for voice in self.voices.iter_mut().filter(|voice| voice.key == *key) {
-            voice.drop_sound();
-        }
+        self.mixer.drop_sound(key);
         self.wants_changed = true;
     }
 
     /// Reports content that cannot be played.
     pub fn content_failed(&mut self, key: &SoundKey, message: &str) {
-        let failed = self.voices.iter().filter(|voice| voice.key == *key);
-        let failed: Vec<RegionId> = failed.map(|voice| voice.region_id).collect();
-        for region_id in failed {
-            self.report_failed(region_id, message);
+        for region_id in self.mixer.regions_of(key) {
+            let Some(region) = self.timeline.region(region_id) else { continue };
+            self.reports.push(GardenEvent::Region(GardenRegionEvent {
+                region_id,
+                change: RegionChange::Failed,
+                position_beats: region.position.beats(),
+                duration_beats: region.duration.map(Ticks::beats),
+                message: Some(message.to_owned()),
+            }));
+            self.report_trouble(TroubleKind::Content, message.to_owned(), Some(region_id));
         }
     }
 
-    /// Returns what the regions need, nearest first, if it may have changed since the last call.
-    pub fn wants(&mut self) -> Option<Vec<Want>> {
-        if !std::mem::take(&mut self.wants_changed) {
-            return None;
+    /// Returns what others need to know since the last call.
+    pub fn take_news(&mut self) -> News {
+        let has_wants = std::mem::take(&mut self.wants_changed);
+        News {
+            wants: has_wants.then(|| self.mixer.wants(self.heard.frame())),
+            requests: std::mem::take(&mut self.requests),
+            events: self.reports.take(),
         }
-        let position = self.heard.frame();
-        let mut wants: Vec<Want> = self
-            .voices
-            .iter()
-            .map(|voice| Want {
-                region_id: voice.region_id,
-                key: voice.key.clone(),
-                distance: distance(voice, position),
-                is_ready: voice.sound.is_some(),
-            })
-            .collect();
-        wants.sort_by_key(|want| want.distance);
-        Some(wants)
-    }
-
-    /// Returns the sounds that were missing when they were to be heard, each once.
-    pub fn take_requests(&mut self) -> Vec<SoundKey> {
-        std::mem::take(&mut self.requests)
-    }
-
-    /// Returns the events since the last call.
-    pub fn take_events(&mut self) -> Vec<GardenEvent> {
-        self.events.take()
     }
 
     fn change_plan(&mut self, replan: Replan) {
@@ -304,28 +298,31 @@ impl Engine {
             self.heard_jump = None;
         }
         self.map = map;
-        let before: HashMap<RegionId, Voice> =
-            self.voices.drain(..).map(|voice| (voice.region_id, voice)).collect();
-        self.voices.extend(self.timeline.regions().map(|region| {
-            let mut voice = Voice::new(region, &self.map);
-            if let Some(earlier) = before.get(&region.region_id) {
-                voice.inherit(earlier, same_until);
-            }
-            voice
-        }));
-        self.voices.sort_by_key(|voice| voice.start);
-        self.end = end_of(&self.voices);
+        self.mixer.follow(&self.timeline, &self.map, same_until);
+        self.set_course();
         self.wants_changed = true;
         if self.heard.is_playing() {
             self.change_plan(Replan::Continue);
         }
     }
 
+    fn set_course(&mut self) {
+        self.course = Course::new(&self.timeline, &self.map, self.mixer.end());
+    }
+
+    fn report_heard(&mut self, take: fn(&mut HeardLog) -> Vec<heard::HeardPart>) {
+        for part in take(&mut self.heard_log) {
+            let event = part.event(&self.map);
+            self.reports.push(GardenEvent::Heard(event));
+        }
+    }
+
     fn render_frames(&mut self, block: &mut Block, frame: u64, n_frames: u64) {
         let n_samples = n_frames as usize * CHANNELS;
         block.samples[..n_samples].fill(0.0);
-        self.mix(&mut block.samples[..n_samples], frame, self.ahead.jump);
+        let late = self.mixer.mix(&mut block.samples[..n_samples], frame, self.ahead.jump);
         self.mix_tail(&mut block.samples[..n_samples]);
+        self.report_late(late, frame);
         block.n_frames = n_frames as usize;
         block.moves = true;
         block.n_clipped = limit(&mut block.samples[..n_samples]);
@@ -337,7 +334,7 @@ impl Engine {
         block.moves = false;
         block.n_clipped = 0;
         let fade = jump_fade_frames(self.map.rate());
-        let n_left = self.ahead.tail.map_or(0, |(_, at)| fade - at);
+        let n_left = self.ahead.tail.map_or(0, |tail| fade - tail.at);
         block.n_frames = (n_left as usize).min(BLOCK_FRAMES);
         let n_samples = block.n_frames * CHANNELS;
         block.samples[..n_samples].fill(0.0);
@@ -348,59 +345,26 @@ impl Engine {
         }
     }
 
-    /// Adds the voices that sound; what is missing is silent, counted and requested once more.
-    fn mix(&mut self, out: &mut [f32], frame: u64, jump: Option<JumpTo>) {
-        let to = frame + (out.len() / CHANNELS) as u64;
-        let n_started = self.voices.partition_point(|voice| voice.start < to);
-        let mut late = Vec::new();
-        for voice in &mut self.voices[..n_started] {
-            if !voice.sounds(frame, to) {
-                continue;
-            }
-            if voice.is_missing(to) && !voice.was_late {
-                voice.was_late = true;
-                late.push((voice.region_id, voice.key.clone()));
-            }
-            voice.add_to(out, frame, jump);
-        }
-        for (region_id, key) in late {
+    /// Adds the end of what a jump left.
+    fn mix_tail(&mut self, out: &mut [f32]) {
+        let rate = self.map.rate();
+        self.ahead.tail = self.ahead.tail.and_then(|tail| self.mixer.mix_tail(out, tail, rate));
+    }
+
+    /// Counts what was missing, reports it, and requests it once more.
+    fn report_late(&mut self, late: Vec<Late>, frame: u64) {
+        let position_beats = self.map.tick(frame) / Ticks::PER_BEAT as f64;
+        for Late { region_id, key } in late {
             self.n_late += 1;
             self.requests.push(key);
             let cause = "its content was not ready in time".to_owned();
-            self.events.push(GardenEvent::Trouble(GardenTroubleEvent {
-                kind: TroubleKind::Late,
-                position_beats: self.map.tick(frame) / Ticks::PER_BEAT as f64,
-                cause,
-                region_id: Some(region_id),
-            }));
+            self.reports.trouble(TroubleKind::Late, position_beats, cause, Some(region_id));
         }
-    }
-
-    /// Adds the end of what a jump left, fading.
-    fn mix_tail(&mut self, out: &mut [f32]) {
-        let Some((from, at)) = self.ahead.tail else { return };
-        let fade = jump_fade_frames(self.map.rate());
-        let n_frames = (fade - at).min((out.len() / CHANNELS) as u64);
-        let mut tail = [0.0; BLOCK_FRAMES * CHANNELS];
-        let tail = &mut tail[..n_frames as usize * CHANNELS];
-        for voice in &self.voices {
-            if voice.sounds(from + at, from + at + n_frames) && voice.start < from {
-                voice.add_to(tail, from + at, None);
-            }
-        }
-        let frames = out.chunks_exact_mut(CHANNELS).zip(tail.chunks_exact(CHANNELS));
-        for (idx, (out, tail)) in frames.enumerate() {
-            let gain = 1.0 - (at + idx as u64) as f32 / fade as f32;
-            out[0] += tail[0] * gain;
-            out[1] += tail[1] * gain;
-        }
-        let at = at + n_frames;
-        self.ahead.tail = (at < fade).then_some((from, at));
     }
 
     fn report_transport(&mut self, cause: TransportCause, job_id: Option<JobId>) {
         let tick = self.map.tick(self.heard.frame());
-        self.events.push(GardenEvent::Transport(GardenTransportEvent {
+        self.reports.push(GardenEvent::Transport(GardenTransportEvent {
             state: self.heard.state(),
             position_beats: tick / Ticks::PER_BEAT as f64,
             tempo_bpm: self.map.at(tick).bpm,
@@ -418,7 +382,7 @@ impl Engine {
         self.wants_changed = true;
         let position_beats = self.position_beats();
         let (state, peaks) = (self.heard.state(), shared.take_peaks());
-        self.events.push(GardenEvent::Position(GardenPositionEvent {
+        self.reports.push(GardenEvent::Position(GardenPositionEvent {
             position_beats,
             state,
             peaks,
@@ -430,44 +394,8 @@ impl Engine {
     }
 }
 
-/// Events that wait to be fetched.
-#[derive(Debug, Default)]
-struct EventLog(Vec<GardenEvent>);
-
-impl EventLog {
-    fn push(&mut self, event: GardenEvent) {
-        if self.0.len() >= EVENTS_MAX {
-            self.0.remove(0);
-        }
-        self.0.push(event);
-    }
-
-    fn take(&mut self) -> Vec<GardenEvent> {
-        std::mem::take(&mut self.0)
-    }
-}
-
 fn jump_to(frame: u64, rate: u32) -> JumpTo {
     JumpTo { frame, fade_frames: jump_fade_frames(rate) }
-}
-
-/// After a jump, content that was late may be late again.
-fn forget_lateness(voices: &mut [Voice]) {
-    for voice in voices {
-        voice.was_late = false;
-    }
-}
-
-/// Returns the frames until a voice sounds. Voices that are over come after all others.
-fn distance(voice: &Voice, position: u64) -> u64 {
-    if voice.end > position { voice.start.saturating_sub(position) } else { u64::MAX - voice.start }
-}
-
-/// Returns the frame after the last one that sounds, as far as that is known.
-fn end_of(voices: &[Voice]) -> u64 {
-    let ends =
-        voices.iter().map(|voice| if voice.end == u64::MAX { voice.start + 1 } else { voice.end });
-    ends.max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -6,22 +6,26 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringback_proto::garden::command::{
-    CreateRegionAnswer, CreateRegionArguments, DeleteRegionArguments, MoveRegionArguments,
-    SetTempoArguments, TempoAnswer, TransportAnswer,
+    CreateRegionAnswer, CreateRegionArguments, DeleteRegionArguments, MonitorAnswer,
+    MoveRegionArguments, SetLoopArguments, SetRegionStateArguments, SetTempoArguments, TempoAnswer,
+    TransportAnswer,
 };
 use ringback_proto::garden::{GardenAt, GardenEvent, GardenStatus, GardenTimeline};
 use ringback_proto::ids::JobId;
 use ringback_proto::{Error, ErrorKind};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::block::Shared;
 use crate::content::{ContentError, Preparer, Source, length_of};
 use crate::device::{Format, Output, OutputState};
-use crate::engine::{Engine, Want};
+use crate::engine::Engine;
+use crate::mixer::Want;
+use crate::monitor::{Monitor, MonitorSwitch, Receiver};
 use crate::reader::{Desk, Probed, Reader};
 use crate::renderer::{Listener, Orders, Renderer, ended};
 use crate::settings::{RENDERER_SLEEP, Settings};
 use crate::sound::{SoundKey, key_of};
+use crate::tap::{TapReader, tap};
 use crate::tempo::TempoMap;
 use crate::transport::Action;
 
@@ -37,6 +41,8 @@ pub struct Garden {
     handle: GardenHandle,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
+    /// What is played, until a monitor takes it.
+    tap: Option<TapReader>,
 }
 
 /// The way to a garden: cheap to copy.
@@ -46,6 +52,9 @@ pub struct GardenHandle {
     desk: Desk,
     device: OutputState,
     shared: Arc<Shared>,
+    monitor: MonitorSwitch,
+    /// Woken when the timeline was loaded or got a region.
+    changed: Arc<Notify>,
 }
 
 /// Passes on what the renderer says, without waiting.
@@ -102,10 +111,20 @@ impl Garden {
         let mut output = Output::new(settings.device.clone(), format, orders.clone());
         output.stop = Arc::clone(&starting.stop);
         let device = output.state.clone();
+        let (tap, reader) = tap(sample_rate);
+        let player = player.tapped(tap);
         starting.spawn("garden-device", move || output.run(player))?;
-        let handle = GardenHandle { orders, desk, device, shared };
+        let monitor = MonitorSwitch::new(sample_rate);
+        let changed = Arc::default();
+        let handle = GardenHandle { orders, desk, device, shared, monitor, changed };
         let Starting { stop, threads } = starting;
-        Ok((Self { handle, stop, threads }, events))
+        Ok((Self { handle, stop, threads, tap: Some(reader) }, events))
+    }
+
+    /// Starts the monitor, which sends what is played while the daemon has listeners; `None` if it
+    /// was started before.
+    pub(crate) fn monitor(&mut self, receiver: impl Receiver + 'static) -> Option<Monitor> {
+        self.tap.take().map(|tap| Monitor::new(&self.handle.monitor, tap, receiver))
     }
 
     /// Returns a way to it.
@@ -165,7 +184,14 @@ impl GardenHandle {
     /// # Errors
     /// `busy` or `gone`.
     pub async fn load(&self, timeline: GardenTimeline) -> Result<(), Error> {
-        self.ask(move |engine| engine.load(timeline)).await
+        self.ask(move |engine| engine.load(timeline)).await?;
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Waits until the timeline was loaded or got a region, since the last wait. One task waits.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// Returns the state.
@@ -175,6 +201,11 @@ impl GardenHandle {
     pub async fn status(&self) -> Result<GardenStatus, Error> {
         let (device, shared) = (self.device.get(), Arc::clone(&self.shared));
         self.ask(move |engine| engine.status(device, &shared)).await
+    }
+
+    /// Sends what is played to the daemon, until it says that nobody listens.
+    pub(crate) fn start_monitor(&self) -> MonitorAnswer {
+        self.monitor.start()
     }
 
     /// Plays, pauses, stops or seeks.
@@ -208,7 +239,7 @@ impl GardenHandle {
     /// # Errors
     /// `busy` or `gone`.
     pub async fn revision(&self) -> Result<u64, Error> {
-        self.ask(|engine| engine.revision()).await
+        self.ask(|engine| engine.timeline().revision()).await
     }
 
     /// Changes the tempo.
@@ -233,7 +264,10 @@ impl GardenHandle {
     ) -> Result<CreateRegionAnswer, Error> {
         let CreateRegionArguments { mut region, revision } = arguments;
         let map: TempoMap = self.ask(|engine| engine.tempo().clone()).await?;
-        let probed = self.probe(key_of(&region, &map), deadline).await?;
+        let probed = match key_of(&region, &map) {
+            Some(key) => self.probe(key, deadline).await?,
+            None => None,
+        };
         let probed = probed.transpose().map_err(|error| refused(&error))?;
         let duration = match (region.duration, &probed) {
             (Some(duration), _) => duration,
@@ -251,7 +285,26 @@ impl GardenHandle {
         let sound = probed.map(|probed| probed.sound);
         let sound = sound.filter(|_| key_of(&region, &map) == key);
         self.ask(move |engine| engine.create_region(region, sound, revision)).await??;
+        self.changed.notify_one();
         Ok(CreateRegionAnswer { duration })
+    }
+
+    /// Sets the loop, or ends it.
+    ///
+    /// # Errors
+    /// Those of [`Engine::set_loop`], `busy` or `gone`.
+    pub async fn set_loop(&self, arguments: SetLoopArguments) -> Result<(), Error> {
+        let SetLoopArguments { loop_range, revision } = arguments;
+        self.ask(move |engine| engine.set_loop(loop_range, revision)).await?
+    }
+
+    /// Sets the state of a region whose content is there.
+    ///
+    /// # Errors
+    /// Those of [`Engine::set_region_state`], `busy` or `gone`.
+    pub async fn set_region_state(&self, arguments: SetRegionStateArguments) -> Result<(), Error> {
+        let SetRegionStateArguments { region_id, state, revision } = arguments;
+        self.ask(move |engine| engine.set_region_state(region_id, state, None, revision)).await?
     }
 
     /// Moves a region.
@@ -273,7 +326,7 @@ impl GardenHandle {
     }
 
     /// Waits for the sound of a key; `None` if it is not ready in time.
-    async fn probe(
+    pub(crate) async fn probe(
         &self,
         key: SoundKey,
         deadline: Duration,
@@ -289,7 +342,8 @@ impl GardenHandle {
         }
     }
 
-    async fn ask<R: Send + 'static>(
+    /// Runs something on the renderer's thread.
+    pub(crate) async fn ask<R: Send + 'static>(
         &self,
         run: impl FnOnce(&mut Engine) -> R + Send + 'static,
     ) -> Result<R, Error> {

@@ -1,12 +1,14 @@
 //! The mixer: regions with gain, pan and fades, added frame by frame. The gain of a frame depends on
 //! its place on the timeline alone, so that the size of blocks changes nothing.
 
+use std::f32::consts::FRAC_PI_2;
 use std::sync::Arc;
 
-use ringback_proto::garden::{GardenRegion, Ticks};
+use ringback_proto::garden::{GardenRegion, RegionState, Ticks};
 use ringback_proto::ids::RegionId;
 
-use crate::sound::{CHANNELS, Sound, SoundKey, key_of};
+use crate::block::BLOCK_FRAMES;
+use crate::sound::{CHANNELS, Sound, SoundKey, key_at};
 use crate::tempo::TempoMap;
 
 /// How long a jump fades, in seconds: long enough that it does not click, too short to be heard.
@@ -18,11 +20,23 @@ pub fn jump_fade_frames(rate: u32) -> u64 {
     (f64::from(rate) * JUMP_FADE_SECONDS).round() as u64
 }
 
-/// A region in frames, with its sound.
+/// One pass of a region in frames, with its sound.
 #[derive(Debug, Clone)]
 pub struct Voice {
     /// Its region.
     pub region_id: RegionId,
+    /// The number of the pass, from 0.
+    pub pass: u32,
+    /// Whether it is the last one.
+    is_last_pass: bool,
+    /// Whether it is heard; one that waits for approval is only prepared.
+    pub is_heard: bool,
+    /// The frame after its crossfade, if its region asks for one.
+    crossfade_end: Option<u64>,
+    /// The frames in which it takes over from others.
+    taking_over: Option<(u64, u64)>,
+    /// The frames in which others take over from it.
+    giving_way: Vec<(u64, u64)>,
     /// What it plays.
     pub key: SoundKey,
     /// Its first frame.
@@ -54,24 +68,45 @@ pub struct JumpTo {
 }
 
 impl Voice {
-    /// Makes the voice of a region, without a sound.
-    #[must_use]
-    pub fn new(region: &GardenRegion, map: &TempoMap) -> Self {
-        let start = map.frame(region.position);
-        let end_tick = |ticks: Ticks| Ticks(region.position.0.saturating_add(ticks.0));
-        let length_end = region.duration.map(|duration| map.frame(end_tick(duration)));
-        let fade_out_start = region.duration.map_or(u64::MAX, |duration| {
-            map.frame(end_tick(Ticks(duration.0.saturating_sub(region.fade_out.0))))
-        });
+    /// Makes the voices of a region, one for each pass, without a sound. A region whose content is
+    /// not there or not to be played has none.
+    pub fn passes(region: &GardenRegion, map: &TempoMap) -> impl Iterator<Item = Self> {
+        let n_passes = match region.state {
+            RegionState::Ready | RegionState::AwaitingApproval => region.repeat,
+            RegionState::Pending | RegionState::Failed | RegionState::Rejected => 0,
+        };
+        (0..n_passes).filter_map(move |pass| Self::new(region, pass, map))
+    }
+
+    fn new(region: &GardenRegion, pass: u32, map: &TempoMap) -> Option<Self> {
+        let length = region.duration.unwrap_or_default().0;
+        let position = Ticks(region.position.0.saturating_add(length * u64::from(pass)));
+        let key = key_at(region.content.as_ref()?, position, region.duration, map);
+        let (is_first, is_last_pass) = (pass == 0, pass + 1 == region.repeat);
+        let after = |ticks: u64| map.frame(Ticks(position.0.saturating_add(ticks)));
+        let length_end = region.duration.map(|duration| after(duration.0));
+        // A region that repeats fades in once and fades out once.
+        let fade_in = if is_first { region.fade_in.0 } else { 0 };
+        let fade_out_start = match region.duration {
+            Some(duration) if is_last_pass => after(duration.0.saturating_sub(region.fade_out.0)),
+            Some(_) | None => u64::MAX,
+        };
+        let crossfades = is_first && region.crossfade > Ticks(0);
         let gain = 10_f32.powf(region.gain_db / 20.0);
         let pan = region.pan.clamp(-1.0, 1.0);
-        Self {
+        Some(Self {
             region_id: region.region_id,
-            key: key_of(region, map),
-            start,
+            pass,
+            is_last_pass,
+            is_heard: region.state == RegionState::Ready,
+            crossfade_end: crossfades.then(|| after(region.crossfade.0)),
+            taking_over: None,
+            giving_way: Vec::new(),
+            key,
+            start: map.frame(position),
             end: length_end.unwrap_or(u64::MAX),
             length_end,
-            fade_in_end: map.frame(end_tick(region.fade_in)),
+            fade_in_end: after(fade_in),
             fade_out_start,
             // In the middle both channels are as they are.
             gains: [gain * (1.0 - pan).min(1.0), gain * (1.0 + pan).min(1.0)],
@@ -79,7 +114,7 @@ impl Voice {
             sound: None,
             earlier: None,
             was_late: false,
-        }
+        })
     }
 
     /// Gives it its sound. Audio ends with its region; the last notes of MIDI ring on.
@@ -119,7 +154,13 @@ impl Voice {
     /// Returns whether it sounds between two frames.
     #[must_use]
     pub const fn sounds(&self, from: u64, to: u64) -> bool {
-        self.start < to && from < self.end
+        self.is_heard && self.start < to && from < self.end
+    }
+
+    /// Returns whether it plays the same pass as another voice, of an earlier timeline.
+    #[must_use]
+    pub const fn id(&self) -> (RegionId, u32) {
+        (self.region_id, self.pass)
     }
 
     /// Returns whether its sound between two frames is missing.
@@ -141,42 +182,122 @@ impl Voice {
         let skipped = (first - self.start).saturating_add(self.offset);
         let n_left = sound.n_frames().saturating_sub(skipped).min(end.saturating_sub(first));
         let Some(out) = out.get_mut((first - frame) as usize * CHANNELS..) else { return };
+        let n_frames = (out.len() / CHANNELS).min(n_left as usize);
+        if n_frames == 0 {
+            // A sound that is shorter than its region has no frames there, not even an empty range.
+            return;
+        }
+        let out = &mut out[..n_frames * CHANNELS];
         let jump = jump.filter(|jump| self.start < jump.frame);
-        for (idx, out) in out.chunks_exact_mut(CHANNELS).take(n_left as usize).enumerate() {
-            let at = first + idx as u64;
-            let gain = self.fade(at) * jump.map_or(1.0, |jump| jump.gain(at));
-            let [left, right] = sound.frame(skipped as usize + idx);
-            out[0] += left * self.gains[0] * gain;
-            out[1] += right * self.gains[1] * gain;
+        let skipped = skipped as usize;
+        if self.is_level(first, first + n_frames as u64, jump) {
+            sound.add_to(out, skipped, self.gains);
+            return;
+        }
+        for (idx, out) in out.chunks_mut(BLOCK_FRAMES * CHANNELS).enumerate() {
+            let done = idx * BLOCK_FRAMES;
+            let mut fades = [1.0; BLOCK_FRAMES];
+            let fades = &mut fades[..out.len() / CHANNELS];
+            self.fade(fades, first + done as u64);
+            if let Some(jump) = jump {
+                ramp(fades, first + done as u64, (jump.frame, jump.end()), |part| part);
+            }
+            let mut gains = [0.0; BLOCK_FRAMES * CHANNELS];
+            for (gains, fade) in gains.as_chunks_mut::<CHANNELS>().0.iter_mut().zip(fades) {
+                *gains = self.gains.map(|gain| gain * *fade);
+            }
+            sound.add_faded_to(out, skipped + done, &gains);
         }
     }
 
-    /// Returns the gain of its own fades at a frame.
-    fn fade(&self, frame: u64) -> f32 {
-        let mut gain = 1.0;
-        if frame < self.fade_in_end {
-            gain *= ratio(frame - self.start, self.fade_in_end - self.start);
+    /// Returns whether nothing fades between two frames.
+    fn is_level(&self, from: u64, to: u64, jump: Option<JumpTo>) -> bool {
+        from >= self.fade_in_end
+            && to <= self.fade_out_start
+            && self.taking_over.is_none_or(|(_, end)| from >= end)
+            && self.giving_way.iter().all(|(start, _)| to <= *start)
+            && jump.is_none_or(|jump| from >= jump.frame + jump.fade_frames)
+    }
+
+    /// Multiplies the gains of frames from `at` on with its fades.
+    fn fade(&self, gains: &mut [f32], at: u64) {
+        ramp(gains, at, (self.start, self.fade_in_end), |part| part);
+        if let Some(end) = self.length_end {
+            ramp(gains, at, (self.fade_out_start, end), |part| 1.0 - part);
+            mute(gains, at, end, self.fade_out_start < end);
         }
-        if let Some(end) = self.length_end
-            && self.fade_out_start < end
-            && frame >= self.fade_out_start
-        {
-            gain *= ratio(end.saturating_sub(frame), end - self.fade_out_start);
+        // Equal power: the squares of both sides add up to 1.
+        if let Some(span) = self.taking_over {
+            ramp(gains, at, span, |part| (part * FRAC_PI_2).sin());
         }
-        gain
+        for span in &self.giving_way {
+            ramp(gains, at, *span, |part| (part * FRAC_PI_2).cos().max(0.0));
+            mute(gains, at, span.1, true);
+        }
+    }
+}
+
+/// Lets regions take over from those that end within their crossfades.
+pub fn crossfade(voices: &mut [Voice]) {
+    for taker in 0..voices.len() {
+        let Some(end) = voices[taker].crossfade_end.filter(|_| voices[taker].is_heard) else {
+            continue;
+        };
+        let (region_id, start) = (voices[taker].region_id, voices[taker].start);
+        let gives_way = |voice: &Voice| {
+            let ends_within = voice.length_end.is_some_and(|last| start < last && last <= end);
+            let is_other = voice.region_id != region_id && voice.start < start;
+            voice.is_heard && voice.is_last_pass && is_other && ends_within
+        };
+        let mut takes_over = false;
+        for voice in voices.iter_mut().filter(|voice| gives_way(voice)) {
+            voice.giving_way.push((start, end));
+            takes_over = true;
+        }
+        voices[taker].taking_over = takes_over.then_some((start, end));
     }
 }
 
 impl JumpTo {
-    fn gain(&self, frame: u64) -> f32 {
-        let since = frame.saturating_sub(self.frame);
-        if since < self.fade_frames { ratio(since, self.fade_frames) } else { 1.0 }
+    const fn end(&self) -> u64 {
+        self.frame + self.fade_frames
     }
 }
 
-/// Returns a part of a whole that is not 0.
-fn ratio(part: u64, whole: u64) -> f32 {
-    (part as f64 / whole as f64) as f32
+/// The numbers of the frames of a block: a loop over them needs no conversion, so that several
+/// frames are computed together.
+const NUMBERS: [f64; BLOCK_FRAMES] = {
+    let mut numbers = [0.0; BLOCK_FRAMES];
+    let mut idx = 1;
+    while idx < BLOCK_FRAMES {
+        numbers[idx] = numbers[idx - 1] + 1.0;
+        idx += 1;
+    }
+    numbers
+};
+
+/// Multiplies the gains of the frames of a span, of which the first of `gains` is `at`, with a curve
+/// over the part of the span before each. Every frame is computed by itself. A block at most.
+fn ramp(gains: &mut [f32], at: u64, (start, end): (u64, u64), curve: impl Fn(f32) -> f32) {
+    let n_frames = gains.len() as u64;
+    if start >= end || at >= end || at + n_frames <= start {
+        return;
+    }
+    let first = start.saturating_sub(at) as usize;
+    let last = n_frames.min(end - at) as usize;
+    let before = (at + first as u64 - start) as f64;
+    let step = 1.0 / (end - start) as f64;
+    for (number, gain) in NUMBERS.iter().zip(&mut gains[first..last]) {
+        *gain *= curve(((before + number) * step) as f32);
+    }
+}
+
+/// Silences the frames from `end` on, if something has faded out by then.
+fn mute(gains: &mut [f32], at: u64, end: u64, has_faded: bool) {
+    if has_faded {
+        let first = end.saturating_sub(at).min(gains.len() as u64) as usize;
+        gains[first..].fill(0.0);
+    }
 }
 
 /// Limits samples to full scale and returns how many were louder.
@@ -205,7 +326,7 @@ mod tests {
     }
 
     fn voice(region: &GardenRegion, sound: Sound) -> Voice {
-        let mut voice = Voice::new(region, &map());
+        let mut voice = Voice::passes(region, &map()).next().unwrap();
         voice.set_sound(Arc::new(sound));
         voice
     }
@@ -250,6 +371,66 @@ mod tests {
         let late = GardenRegion { offset_seconds: 2.0 / 800.0, ..region(0, 4) };
         let ramp = Sound::new(1, vec![0.0, 0.1, 0.2, 0.3]);
         close(&mixed(&voice(&late, ramp), 0, 2, None), &[0.2, 0.2, 0.3, 0.3]);
+    }
+
+    #[test]
+    fn a_region_that_repeats_follows_itself_and_fades_once() {
+        let region =
+            GardenRegion { repeat: 3, fade_in: Ticks(2), fade_out: Ticks(2), ..region(10, 4) };
+        let mut out = vec![0.0; 30 * CHANNELS];
+        for mut voice in Voice::passes(&region, &map()) {
+            voice.set_sound(Arc::new(Sound::new(1, vec![1.0; 100])));
+            voice.add_to(&mut out, 0, None);
+        }
+        let left: Vec<f32> = out.into_iter().step_by(2).collect();
+        let mut expected = vec![0.0; 30];
+        expected[10..22].fill(1.0);
+        (expected[10], expected[11], expected[21]) = (0.0, 0.5, 0.5);
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn a_crossfade_keeps_the_power_and_needs_someone_to_take_over_from() {
+        let old = region(0, 100);
+        let new = GardenRegion {
+            crossfade: Ticks(20),
+            position: Ticks(80),
+            ..testing::region(2, 0.0, Some(1.0), "audio/wav")
+        };
+        let voices = |regions: &[&GardenRegion]| {
+            let map = map();
+            let voices = regions.iter().flat_map(|region| Voice::passes(region, &map));
+            let mut voices: Vec<Voice> = voices.collect();
+            for voice in &mut voices {
+                voice.set_sound(Arc::new(Sound::new(1, vec![1.0; 2000])));
+            }
+            crossfade(&mut voices);
+            voices
+        };
+        let both = voices(&[&old, &new]);
+        for frame in 0..200 {
+            let [old, new] = [0, 1].map(|idx| mixed(&both[idx], frame, 1, None)[0]);
+            let power = old * old + new * new;
+            assert!((power - 1.0).abs() < 1e-5, "{frame}: {old} {new}");
+            assert_eq!(old < 1.0, frame > 80, "{frame}: {old}");
+        }
+        let alone = voices(&[&new]);
+        assert_eq!(mixed(&alone[0], 80, 1, None)[0], 1.0, "nothing to take over from");
+        let elsewhere = GardenRegion { duration: Some(Ticks(101)), ..old };
+        let both = voices(&[&elsewhere, &new]);
+        assert_eq!(mixed(&both[1], 80, 1, None)[0], 1.0, "it ends after the crossfade");
+    }
+
+    /// Rule: what was not approved is never heard.
+    #[test]
+    fn a_region_that_waits_for_approval_is_silent() {
+        let waiting = GardenRegion { state: RegionState::AwaitingApproval, ..region(0, 10) };
+        let voice = voice(&waiting, Sound::new(1, vec![1.0; 100]));
+        assert!(!voice.sounds(0, 10));
+        for state in [RegionState::Pending, RegionState::Failed, RegionState::Rejected] {
+            let region = GardenRegion { state, ..region(0, 10) };
+            assert_eq!(Voice::passes(&region, &map()).count(), 0, "{state:?}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use rtrb::Consumer;
 use crate::block::{Block, Played, Shared};
 use crate::mix::jump_fade_frames;
 use crate::sound::CHANNELS;
+use crate::tap::Tap;
 
 /// The device's end of the ring.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub struct Player {
     at: usize,
     mode: Mode,
     fade: Fade,
+    tap: Option<Tap>,
 }
 
 /// What the player expects of the ring.
@@ -53,7 +55,15 @@ impl Player {
         let generation = shared.wanted();
         let samples = vec![0.0; jump_fade_frames(rate) as usize * CHANNELS];
         let fade = Fade { samples, n_frames: 0, at: 0, is_crossfade: false };
-        Self { ring, shared, generation, clock: 0, at: 0, mode: Mode::Resting, fade }
+        let (mode, tap) = (Mode::Resting, None);
+        Self { ring, shared, generation, clock: 0, at: 0, mode, fade, tap }
+    }
+
+    /// Copies to a tap what it hands the device.
+    #[must_use]
+    pub fn tapped(mut self, tap: Tap) -> Self {
+        self.tap = Some(tap);
+        self
     }
 
     /// Fills interleaved samples with what comes next, silence if nothing does.
@@ -70,6 +80,9 @@ impl Player {
         let underrun = n_played < n_frames && self.mode == Mode::Playing;
         out[n_played * CHANNELS..].fill(0.0);
         self.fade.mix(out, n_played);
+        if let Some(tap) = &mut self.tap {
+            tap.copy(out);
+        }
         self.shared.raise_peaks(peaks(out));
         self.shared.count(n_played as u64, n_clipped, underrun);
         if self.mode != Mode::Starting {

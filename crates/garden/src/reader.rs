@@ -7,7 +7,7 @@ use ringback_proto::garden::Ticks;
 use ringback_sync::{lock, wait};
 
 use crate::content::{ContentError, Preparer};
-use crate::engine::Want;
+use crate::mixer::Want;
 use crate::renderer::{Delivery, Orders};
 use crate::sound::{Sound, SoundKey};
 

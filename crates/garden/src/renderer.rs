@@ -10,7 +10,8 @@ use ringback_proto::garden::GardenEvent;
 use rtrb::{Producer, RingBuffer};
 
 use crate::block::{BLOCK_FRAMES, Block, Shared};
-use crate::engine::{Engine, Want};
+use crate::engine::{Engine, News};
+use crate::mixer::Want;
 use crate::player::Player;
 use crate::sound::{Sound, SoundKey};
 
@@ -162,9 +163,6 @@ impl Renderer {
     /// Starts a new plan if a command wants one: it is complete before the callback may play it.
     /// Without room for it, the callback first drops the old one.
     fn plan(&mut self) {
-        if !self.engine.needs_plan() {
-            return;
-        }
         let n_blocks = (self.ahead_frames as usize).div_ceil(BLOCK_FRAMES) + SPARE_BLOCKS / 2;
         let has_room = self.ring.slots() >= n_blocks;
         let Some(generation) = self.engine.start_plan() else { return };
@@ -186,14 +184,13 @@ impl Renderer {
     }
 
     fn tell(&mut self) {
-        let requests = self.engine.take_requests();
+        let News { wants, requests, events } = self.engine.take_news();
         if !requests.is_empty() {
             self.listener.requests(requests);
         }
-        if let Some(wants) = self.engine.wants() {
+        if let Some(wants) = wants {
             self.listener.wants(wants);
         }
-        let events = self.engine.take_events();
         if !events.is_empty() {
             self.listener.events(events);
         }

@@ -20,6 +20,8 @@ pub(crate) const RENDERER_SLEEP: Duration = Duration::from_millis(10);
 pub struct Settings {
     /// The daemon.
     pub daemon: Config,
+    /// The daemon's endpoint for events, if it is known.
+    pub events: Option<String>,
     /// The daemon's directory of content, if it can be read here.
     pub blobs: Option<Utf8PathBuf>,
     /// Where the sound goes.
@@ -32,7 +34,7 @@ pub struct Settings {
     pub ahead: Duration,
     /// How much prepared sound is kept in memory, in bytes.
     pub cache_bytes: u64,
-    /// The SoundFont that plays MIDI.
+    /// The SoundFont that plays MIDI; an installed one if absent.
     pub soundfont: Option<Utf8PathBuf>,
 }
 
@@ -91,6 +93,7 @@ impl Settings {
     pub const fn new(daemon: Config) -> Self {
         Self {
             daemon,
+            events: None,
             blobs: None,
             device: DeviceChoice::Auto,
             sample_rate: Self::SAMPLE_RATE,

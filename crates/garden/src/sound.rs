@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringback_proto::garden::{GardenRegion, Ticks};
+use ringback_proto::garden::{GardenContent, GardenRegion, Ticks};
 use ringback_proto::ids::BlobHash;
 
 use crate::tempo::TempoMap;
@@ -36,14 +36,53 @@ impl Sound {
         (self.samples.len() * size_of::<f32>()) as u64
     }
 
-    /// Returns a frame that it has: left and right.
-    #[must_use]
-    pub fn frame(&self, idx: usize) -> [f32; CHANNELS] {
+    /// Adds its frames from `first` on to interleaved samples, with a gain for each channel. It has
+    /// to have them all.
+    pub fn add_to(&self, out: &mut [f32], first: usize, gains: [f32; CHANNELS]) {
+        let samples = self.part(first, out.len() / CHANNELS);
         if self.channels == 1 {
-            [self.samples[idx]; CHANNELS]
-        } else {
-            [self.samples[CHANNELS * idx], self.samples[CHANNELS * idx + 1]]
+            for (out, sample) in out.as_chunks_mut::<CHANNELS>().0.iter_mut().zip(samples) {
+                add(out, [*sample; CHANNELS], gains);
+            }
+            return;
         }
+        let (out, rest) = out.as_chunks_mut::<LANES>();
+        let (samples, samples_rest) = samples.as_chunks::<LANES>();
+        let wide: [f32; LANES] = std::array::from_fn(|idx| gains[idx % CHANNELS]);
+        for (out, samples) in out.iter_mut().zip(samples) {
+            add(out, *samples, wide);
+        }
+        for (idx, (out, sample)) in rest.iter_mut().zip(samples_rest).enumerate() {
+            *out += sample * gains[idx % CHANNELS];
+        }
+    }
+
+    /// Adds its frames as [`Self::add_to`], with a gain for each sample of `out`.
+    pub fn add_faded_to(&self, out: &mut [f32], first: usize, gains: &[f32]) {
+        let samples = self.part(first, out.len() / CHANNELS);
+        if self.channels == CHANNELS {
+            for ((out, sample), gain) in out.iter_mut().zip(samples).zip(gains) {
+                *out += sample * gain;
+            }
+            return;
+        }
+        let (out, gains) = (out.as_chunks_mut::<CHANNELS>().0, gains.as_chunks::<CHANNELS>().0);
+        for ((out, sample), gains) in out.iter_mut().zip(samples).zip(gains) {
+            add(out, [*sample; CHANNELS], *gains);
+        }
+    }
+
+    fn part(&self, first: usize, n_frames: usize) -> &[f32] {
+        &self.samples[first * self.channels..(first + n_frames) * self.channels]
+    }
+}
+
+/// Samples that are added together: what a processor takes in one instruction, whole frames.
+const LANES: usize = 8;
+
+fn add<const N: usize>(out: &mut [f32; N], samples: [f32; N], gains: [f32; N]) {
+    for ((out, sample), gain) in out.iter_mut().zip(samples).zip(gains) {
+        *out += sample * gain;
     }
 }
 
@@ -89,13 +128,25 @@ pub fn is_midi(mime_type: &str) -> bool {
         .any(|midi| bare.eq_ignore_ascii_case(midi))
 }
 
-/// Returns what a region plays on a timeline with this tempo map.
+/// Returns what the first pass of a region plays, if its content is there.
 #[must_use]
-pub fn key_of(region: &GardenRegion, map: &TempoMap) -> SoundKey {
-    let notes = is_midi(&region.mime_type).then(|| {
-        let start = region.position.0;
+pub fn key_of(region: &GardenRegion, map: &TempoMap) -> Option<SoundKey> {
+    let content = region.content.as_ref()?;
+    Some(key_at(content, region.position, region.duration, map))
+}
+
+/// Returns what content plays from a tick on, on a timeline with this tempo map.
+#[must_use]
+pub fn key_at(
+    content: &GardenContent,
+    start: Ticks,
+    duration: Option<Ticks>,
+    map: &TempoMap,
+) -> SoundKey {
+    let notes = is_midi(&content.mime_type).then(|| {
+        let start = start.0;
         let mut tempos = vec![(0, map.at(start as f64).bpm.to_bits())];
-        let end = region.duration.map_or(u64::MAX, |duration| start.saturating_add(duration.0));
+        let end = duration.map_or(u64::MAX, |duration| start.saturating_add(duration.0));
         for change in map.changes() {
             // A change of the time signature alone changes no sound.
             if change.at.0 > start
@@ -105,9 +156,9 @@ pub fn key_of(region: &GardenRegion, map: &TempoMap) -> SoundKey {
                 tempos.push((change.at.0 - start, change.bpm.to_bits()));
             }
         }
-        NoteTiming { tempos: tempos.into(), duration: region.duration }
+        NoteTiming { tempos: tempos.into(), duration }
     });
-    SoundKey { hash: region.content_hash, notes }
+    SoundKey { hash: content.hash, notes }
 }
 
 #[cfg(test)]
@@ -125,7 +176,7 @@ mod tests {
         };
         let map = TempoMap::new(&[change(0, 120.0), change(4, 60.0), change(6, 240.0)], 48_000);
         let region = crate::testing::region(1, 2.0, Some(4.0), "audio/midi");
-        let timing = key_of(&region, &map).notes.unwrap();
+        let timing = key_of(&region, &map).unwrap().notes.unwrap();
         for beats in [0.0, 1.0, 2.0, 3.5, 4.0] {
             let expected = map.seconds((2.0 + beats) * 960.0) - map.seconds(2.0 * 960.0);
             assert!((timing.seconds(beats * 960.0) - expected).abs() < 1e-9, "{beats}");

@@ -165,6 +165,22 @@ impl TempoMap {
         self.next_line(tick, Span::ticks_per_bar)
     }
 
+    /// Returns the bar before the one that a tick lies in, from its first tick to the bar line;
+    /// `None` in the first bar.
+    #[must_use]
+    pub fn bar_before(&self, tick: Ticks) -> Option<(Ticks, Ticks)> {
+        let line = self.bar_line(tick);
+        let before = Ticks(line.0.checked_sub(1)?);
+        Some((self.bar_line(before), line))
+    }
+
+    /// Returns the bar line at or before a tick.
+    fn bar_line(&self, tick: Ticks) -> Ticks {
+        let span = self.span_at(tick.0 as f64);
+        let into_bar = (tick.0 - span.change.at.0) % span.ticks_per_bar();
+        Ticks(tick.0 - into_bar)
+    }
+
     /// Returns the tick from which two maps differ, if they do.
     #[must_use]
     pub fn differs_from(&self, other: &Self) -> Option<Ticks> {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use ringback_proto::garden::{GardenRegion, GardenTimeline, TempoChange, Ticks};
+use ringback_proto::garden::{
+    GardenContent, GardenRegion, GardenTimeline, LoopRange, RegionState, TempoChange, Ticks,
+};
 use ringback_proto::ids::RegionId;
 
-/// The most regions of a timeline.
-pub const REGIONS_MAX: usize = 10_000;
+/// The most regions of a timeline, each counted as often as it is played.
+pub const REGIONS_MAX: u64 = 10_000;
 /// The most regions that sound at the same time: what one core mixes without effort.
 pub const TOGETHER_MAX: usize = 64;
 
@@ -39,6 +41,7 @@ pub enum TimelineError {
 pub struct Timeline {
     revision: u64,
     tempo: Vec<TempoChange>,
+    loop_range: Option<LoopRange>,
     regions: BTreeMap<RegionId, GardenRegion>,
 }
 
@@ -46,9 +49,9 @@ impl Timeline {
     /// Makes the timeline that the daemon keeps.
     #[must_use]
     pub fn new(timeline: GardenTimeline) -> Self {
-        let GardenTimeline { revision, tempo, regions } = timeline;
+        let GardenTimeline { revision, tempo, loop_range, regions } = timeline;
         let regions = regions.into_iter().map(|region| (region.region_id, region)).collect();
-        Self { revision, tempo, regions }
+        Self { revision, tempo, loop_range, regions }
     }
 
     /// Returns its revision.
@@ -61,6 +64,23 @@ impl Timeline {
     #[must_use]
     pub fn tempo(&self) -> &[TempoChange] {
         &self.tempo
+    }
+
+    /// Returns the part that is repeated.
+    #[must_use]
+    pub const fn loop_range(&self) -> Option<&LoopRange> {
+        self.loop_range.as_ref()
+    }
+
+    /// Returns a copy.
+    #[must_use]
+    pub fn to_wire(&self) -> GardenTimeline {
+        GardenTimeline {
+            revision: self.revision,
+            tempo: self.tempo.clone(),
+            loop_range: self.loop_range.clone(),
+            regions: self.regions.values().cloned().collect(),
+        }
     }
 
     /// Returns its regions.
@@ -80,7 +100,8 @@ impl Timeline {
     /// If the revision is another one, or a limit is reached.
     pub fn create(&mut self, region: GardenRegion, revision: u64) -> Result<(), TimelineError> {
         self.check_revision(revision)?;
-        if self.regions.len() >= REGIONS_MAX {
+        let n_passes = self.regions.values().map(|region| u64::from(region.repeat)).sum::<u64>();
+        if n_passes + u64::from(region.repeat) > REGIONS_MAX {
             return Err(TimelineError::Full);
         }
         self.check_room(&region)?;
@@ -134,6 +155,40 @@ impl Timeline {
         Ok(())
     }
 
+    /// Sets the part that is repeated, or none.
+    ///
+    /// # Errors
+    /// If the revision is another one.
+    pub fn set_loop(
+        &mut self,
+        loop_range: Option<LoopRange>,
+        revision: u64,
+    ) -> Result<(), TimelineError> {
+        self.check_revision(revision)?;
+        self.loop_range = loop_range;
+        self.revision = revision;
+        Ok(())
+    }
+
+    /// Sets the state of a region, and its content if there is new content.
+    ///
+    /// # Errors
+    /// If the revision is another one, or the region does not exist.
+    pub fn set_state(
+        &mut self,
+        id: RegionId,
+        state: RegionState,
+        content: Option<GardenContent>,
+        revision: u64,
+    ) -> Result<(), TimelineError> {
+        self.check_revision(revision)?;
+        let region = self.regions.get_mut(&id).ok_or(TimelineError::Unknown(id))?;
+        region.state = state;
+        region.content = content.or(region.content.take());
+        self.revision = revision;
+        Ok(())
+    }
+
     fn check_revision(&self, wanted: u64) -> Result<(), TimelineError> {
         let found = self.revision;
         if wanted == found + 1 { Ok(()) } else { Err(TimelineError::Revision { wanted, found }) }
@@ -143,7 +198,8 @@ impl Timeline {
     fn check_room(&self, region: &GardenRegion) -> Result<(), TimelineError> {
         let (start, end) = span(region);
         let mut edges: Vec<(u64, i32)> = Vec::new();
-        for other in self.regions.values().filter(|other| other.region_id != region.region_id) {
+        let others = self.regions.values().filter(|other| other.region_id != region.region_id);
+        for other in others.filter(|other| may_sound(other.state)) {
             let (other_start, other_end) = span(other);
             if other_start < end && start < other_end {
                 edges.push((other_start.max(start), 1));
@@ -163,10 +219,24 @@ impl Timeline {
     }
 }
 
-/// Returns the ticks of a region; one without a length sounds at least at its start.
-fn span(region: &GardenRegion) -> (u64, u64) {
+/// Returns whether a region in this state is or may be played.
+#[must_use]
+pub const fn may_sound(state: RegionState) -> bool {
+    match state {
+        RegionState::Pending | RegionState::AwaitingApproval | RegionState::Ready => true,
+        RegionState::Failed | RegionState::Rejected => false,
+    }
+}
+
+/// Returns the tick after the last pass of a region; one without a length has at least its start.
+#[must_use]
+pub fn end_of(region: &GardenRegion) -> Ticks {
     let length = region.duration.map_or(1, |duration| duration.0.max(1));
-    (region.position.0, region.position.0.saturating_add(length))
+    Ticks(region.position.0.saturating_add(length.saturating_mul(u64::from(region.repeat))))
+}
+
+fn span(region: &GardenRegion) -> (u64, u64) {
+    (region.position.0, end_of(region).0)
 }
 
 #[cfg(test)]

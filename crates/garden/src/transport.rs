@@ -4,6 +4,7 @@
 use ringback_proto::garden::{GardenAt, Ticks, TransportState};
 use ringback_proto::ids::JobId;
 
+use crate::course::{Course, JumpCause};
 use crate::tempo::TempoMap;
 
 /// The most commands that wait for their moment: more than a person or an agent plans, few enough to
@@ -61,6 +62,8 @@ pub struct Transport {
     frame: u64,
     /// Where playback last started.
     origin: u64,
+    /// Whether it was reached by playing, not by a command or a jump.
+    was_reached: bool,
     /// In order of arrival.
     waiting: Vec<Waiting>,
 }
@@ -77,7 +80,7 @@ pub enum Step {
         /// Their number; 0 only if none were wanted.
         n_frames: u64,
     },
-    /// A command's moment, or the end of the timeline.
+    /// A command's moment, or the end of the timeline or of what is repeated.
     Jump(Jump),
 }
 
@@ -86,15 +89,21 @@ pub enum Step {
 pub struct Jump {
     /// The frame that would have been played next.
     pub from: u64,
-    /// Whether the end of the timeline caused it.
-    pub is_end: bool,
+    /// Why.
+    pub cause: JumpCause,
     /// The job of its command.
     pub job_id: Option<JobId>,
 }
 
 impl Default for Transport {
     fn default() -> Self {
-        Self { state: TransportState::Stopped, frame: 0, origin: 0, waiting: Vec::new() }
+        Self {
+            state: TransportState::Stopped,
+            frame: 0,
+            origin: 0,
+            was_reached: false,
+            waiting: Vec::new(),
+        }
     }
 }
 
@@ -129,11 +138,12 @@ impl Transport {
         at: GardenAt,
         job_id: Option<JobId>,
         map: &TempoMap,
+        course: &Course,
     ) -> Result<bool, TransportError> {
-        let moment = self.moment(at, map)?;
+        let moment = self.moment(at, map, course)?;
         let Some(moment) = moment.filter(|_| self.is_playing()) else {
             if let (Action::Play, Some(start)) = (action, moment) {
-                self.frame = map.frame(start);
+                (self.frame, self.was_reached) = (map.frame(start), false);
             }
             self.act(action, map);
             return Ok(true);
@@ -149,20 +159,41 @@ impl Transport {
         Ok(false)
     }
 
-    /// Returns the tick that `at` means here; `None` is now.
+    /// Returns the tick that `at` means here; `None` is now. In a loop, the next beat or bar is at
+    /// most its end.
     ///
     /// # Errors
     /// If it is no position.
-    pub fn moment(&self, at: GardenAt, map: &TempoMap) -> Result<Option<Ticks>, TransportError> {
+    pub fn moment(
+        &self,
+        at: GardenAt,
+        map: &TempoMap,
+        course: &Course,
+    ) -> Result<Option<Ticks>, TransportError> {
         let tick = map.tick(self.frame);
+        let reached = |next: Ticks| course.within_loop(self.frame, next, map);
         Ok(match at {
             GardenAt::Now => None,
-            GardenAt::NextBeat => self.is_playing().then(|| map.next_beat(tick)),
-            GardenAt::NextBar => self.is_playing().then(|| map.next_bar(tick)),
+            GardenAt::NextBeat => self.is_playing().then(|| reached(map.next_beat(tick))),
+            GardenAt::NextBar => self.is_playing().then(|| reached(map.next_bar(tick))),
             GardenAt::Beat(beat) => {
                 Some(Ticks::nearest(beat).ok_or(TransportError::NotABeat { beat })?)
             }
         })
+    }
+
+    /// Returns the tick from which a new tempo holds: ticks before the position are over.
+    ///
+    /// # Errors
+    /// If it is no position.
+    pub fn tempo_moment(&self, at: GardenAt, map: &TempoMap) -> Result<Ticks, TransportError> {
+        let tick = map.tick(self.frame);
+        match at {
+            GardenAt::Now => Ok(Ticks(tick.ceil() as u64)),
+            GardenAt::NextBeat => Ok(map.next_beat(tick)),
+            GardenAt::NextBar => Ok(map.next_bar(tick)),
+            GardenAt::Beat(beat) => Ticks::nearest(beat).ok_or(TransportError::NotABeat { beat }),
+        }
     }
 
     /// Halts, whatever was planned.
@@ -185,31 +216,32 @@ impl Transport {
     }
 
     /// Returns what happens next, and does it: at most `frames_max` frames, not beyond the next
-    /// command's moment, nor beyond `end`, the frame at which there is nothing left to play.
-    pub fn step(&mut self, frames_max: u64, map: &TempoMap, end: u64) -> Step {
+    /// command's moment, nor beyond the next turn of the course.
+    pub fn step(&mut self, frames_max: u64, map: &TempoMap, course: &Course) -> Step {
         if !self.is_playing() {
             return Step::Rest;
         }
         let next = self.next_waiting(map);
-        let limit = next.map_or(end, |(_, frame)| frame.min(end));
+        let turn = course.next_turn(self.frame, self.was_reached);
+        let limit = next.map_or(turn.at, |(_, frame)| frame.min(turn.at));
         if limit > self.frame {
             let n_frames = frames_max.min(limit - self.frame);
             let frame = self.frame;
             self.frame += n_frames;
+            self.was_reached |= n_frames > 0;
             return Step::Play { frame, n_frames };
         }
         let from = self.frame;
-        match next.filter(|(_, frame)| *frame <= from) {
-            Some((idx, _)) => {
-                let Waiting { action, job_id, .. } = self.waiting.remove(idx);
-                self.act(action, map);
-                Step::Jump(Jump { from, is_end: false, job_id })
-            }
-            None => {
-                self.act(Action::Stop, map);
-                Step::Jump(Jump { from, is_end: true, job_id: None })
-            }
+        if let Some((idx, _)) = next.filter(|(_, frame)| *frame <= from) {
+            let Waiting { action, job_id, .. } = self.waiting.remove(idx);
+            self.act(action, map);
+            return Step::Jump(Jump { from, cause: JumpCause::Command, job_id });
         }
+        match turn.to {
+            Some(to) => (self.frame, self.was_reached) = (to, false),
+            None => self.act(Action::Stop, map),
+        }
+        Step::Jump(Jump { from, cause: turn.cause, job_id: None })
     }
 
     /// Returns the next command to act and its frame; of several at the same frame, the oldest.
@@ -219,6 +251,9 @@ impl Transport {
     }
 
     fn act(&mut self, action: Action, map: &TempoMap) {
+        if matches!(action, Action::Seek(_) | Action::Stop) {
+            self.was_reached = false;
+        }
         match action {
             Action::Play => {
                 if !self.is_playing() {

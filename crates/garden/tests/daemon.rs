@@ -2,14 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
+#[path = "daemon/promises.rs"]
+mod promises;
+
+use std::process::Stdio;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use ringback_client::{Client, Outcome};
 use ringback_garden::{DeviceChoice, RunError, Settings};
-use ringback_proto::ErrorKind;
 use ringback_proto::garden::{GardenDeviceState, TransportState};
-use ringback_proto::ids::BlobHash;
 use ringback_proto::request::{
     GardenCreateRegionRequest, GardenDeleteRegionRequest, GardenEmergencyPauseRequest,
     GardenPlayRequest, GardenSeekRequest, GardenSetTempoRequest, GardenStatusRequest,
@@ -19,7 +21,9 @@ use ringback_proto::tool::tools::{
     GardenCreateRegion, GardenDeleteRegion, GardenEmergencyPause, GardenPlay, GardenSeek,
     GardenSetTempo, GardenStatus,
 };
-use ringback_testkit::{GRACE, World, wait_for, within};
+use ringback_proto::{Error, ErrorKind};
+use ringback_testkit::{GRACE, Setup, World, wait_for, within};
+use tokio::io::AsyncReadExt as _;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -31,10 +35,18 @@ struct Running {
 
 impl Running {
     fn start(world: &World, device: DeviceChoice, has_blobs: bool) -> Self {
+        Self::with(Self::settings(world, device, has_blobs))
+    }
+
+    fn settings(world: &World, device: DeviceChoice, has_blobs: bool) -> Settings {
         let daemon = world.client_config(world.admin_token());
         let blobs = Utf8PathBuf::from_path_buf(world.dir().to_owned()).unwrap();
         let blobs = has_blobs.then(|| blobs.join("data").join(ringback_blobs::DIR));
-        let settings = Settings { blobs, device, buffer_frames: 1024, ..Settings::new(daemon) };
+        let events = Some(world.events().to_owned());
+        Settings { events, blobs, device, buffer_frames: 1024, ..Settings::new(daemon) }
+    }
+
+    fn with(settings: Settings) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let mut tasks = JoinSet::new();
         tasks.spawn(ringback_garden::run(settings, async { drop(stopped.await) }));
@@ -60,7 +72,7 @@ fn sound() -> Vec<[f32; 2]> {
     (0..48_000).map(|idx| (idx % 100) as f32 / 200.0).map(|level| [level, -level]).collect()
 }
 
-async fn store(client: &Client, frames: &[[f32; 2]]) -> BlobHash {
+fn wav(frames: &[[f32; 2]]) -> Vec<u8> {
     let mut file = std::io::Cursor::new(Vec::new());
     let spec = hound::WavSpec {
         channels: 2,
@@ -73,28 +85,42 @@ async fn store(client: &Client, frames: &[[f32; 2]]) -> BlobHash {
         writer.write_sample(*sample).unwrap();
     }
     writer.finalize().unwrap();
-    client.upload(file.into_inner().as_slice(), "audio/wav").await.unwrap().hash.unwrap()
+    file.into_inner()
 }
 
-fn region(content: BlobHash, position: f64) -> GardenCreateRegionRequest {
+async fn store(client: &Client, frames: &[[f32; 2]]) -> String {
+    let stored = client.upload(wav(frames).as_slice(), "audio/wav").await.unwrap();
+    stored.hash.unwrap().to_string()
+}
+
+fn region(content: &str, position: f64) -> GardenCreateRegionRequest {
     GardenCreateRegionRequest {
         position,
         duration: None,
         behavior_type: RegionBehavior::PlayContent,
-        content_id: content.to_string(),
+        content_id: content.to_owned(),
         gain_db: None,
         pan: None,
         offset_seconds: None,
         fade_in: None,
         fade_out: None,
+        crossfade: None,
+        repeat: None,
+        approval: None,
+        if_late: None,
         name: None,
         tags: Vec::new(),
     }
 }
 
-async fn play(client: &Client) {
-    let played = client.submit::<GardenPlay>(GardenPlayRequest { at: None }).await.unwrap();
+async fn try_play(client: &Client) -> Result<(), Error> {
+    let played = client.submit::<GardenPlay>(GardenPlayRequest { at: None }).await?;
     assert!(matches!(played, Outcome::Accepted { job_id: Some(_), .. }), "{played:?}");
+    Ok(())
+}
+
+async fn play(client: &Client) {
+    try_play(client).await.unwrap();
 }
 
 /// Rule: content that an agent places is heard, sample by sample, whether the garden reads the
@@ -108,7 +134,7 @@ async fn what_is_placed_is_played() {
         let client = world.admin().await;
         ready(&client).await;
         let content = store(&client, &sound()).await;
-        let created = client.call::<GardenCreateRegion>(region(content, 0.0)).await.unwrap();
+        let created = client.call::<GardenCreateRegion>(region(&content, 0.0)).await.unwrap();
         assert!((created.duration - 2.0).abs() < 1e-9, "a second at 120 beats per minute");
         play(&client).await;
         wait_for("the end", async || {
@@ -135,8 +161,8 @@ async fn the_timeline_comes_back_after_a_restart_of_either() {
     let client = world.admin().await;
     ready(&client).await;
     let content = store(&client, &sound()).await;
-    let first = client.call::<GardenCreateRegion>(region(content, 0.0)).await.unwrap();
-    client.call::<GardenCreateRegion>(region(content, 4.0)).await.unwrap();
+    let first = client.call::<GardenCreateRegion>(region(&content, 0.0)).await.unwrap();
+    client.call::<GardenCreateRegion>(region(&content, 4.0)).await.unwrap();
     let request = GardenSetTempoRequest { bpm: 90.0, beat: None, time_signature: None, at: None };
     client.submit::<GardenSetTempo>(request).await.unwrap();
     let seek = GardenSeekRequest { beat: 3.0, at: None };
@@ -170,10 +196,11 @@ async fn an_emergency_pause_is_silent_at_once_and_bad_content_is_refused() {
     let nothing = client.submit::<GardenPlay>(GardenPlayRequest { at: None }).await.unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::Conflict);
     let text = client.upload(&b"no sound"[..], "audio/wav").await.unwrap().hash.unwrap();
-    let refused = client.call::<GardenCreateRegion>(region(text, 0.0)).await.unwrap_err();
+    let text = text.to_string();
+    let refused = client.call::<GardenCreateRegion>(region(&text, 0.0)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     let content = store(&client, &sound().repeat(20)).await;
-    client.call::<GardenCreateRegion>(region(content, 0.0)).await.unwrap();
+    client.call::<GardenCreateRegion>(region(&content, 0.0)).await.unwrap();
     play(&client).await;
     wait_for("sound", async || {
         status(&client).await.is_some_and(|status| status.position_beats > 0.1)
@@ -210,6 +237,66 @@ async fn a_lost_device_is_replaced_and_tried_again() {
     })
     .await;
     within("the end", garden.end()).await;
+    client.close().await;
+    drop(world.stop().await);
+}
+
+/// Starts a program that decodes what is heard into 32-bit floats on its standard output.
+fn ffmpeg(world: &World) -> tokio::process::Child {
+    let url = format!("http://{}/v1/garden/monitor.wav", world.address());
+    let header = format!("Authorization: Bearer {}\r\n", world.admin_token().expose());
+    tokio::process::Command::new("ffmpeg")
+        .args(["-v", "error", "-headers", &header, "-i", &url])
+        .args(["-f", "f32le", "-flush_packets", "1", "-"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("`ffmpeg` is installed by the tests' preparation")
+}
+
+/// Returns the frames from the first that is not silent on.
+fn from_first_sound(bytes: &[u8]) -> Vec<[f32; 2]> {
+    let samples = bytes.chunks_exact(4).map(|it| f32::from_le_bytes(it.try_into().unwrap()));
+    let samples: Vec<f32> = samples.collect();
+    let frames = samples.chunks_exact(2).map(|frame| [frame[0], frame[1]]);
+    frames.skip_while(|frame| *frame == [0.0, 0.0]).collect()
+}
+
+/// Rule: what is heard over HTTP is what is played, sample by sample, for a player that exists; and
+/// the stream ends with the garden.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_player_hears_over_http_what_is_played() {
+    let world = Setup::new().hoot().plain_http().start().await;
+    // Much is mixed in advance: this is about sound, however busy the machine is.
+    let garden = Running::with(Settings {
+        device: DeviceChoice::Null,
+        buffer_frames: 1024,
+        ahead: Duration::from_secs(2),
+        ..Settings::new(world.client_config(world.admin_token()))
+    });
+    let client = world.admin().await;
+    ready(&client).await;
+    let content = store(&client, &sound()).await;
+    client.call::<GardenCreateRegion>(region(&content, 0.0)).await.unwrap();
+    let mut player = ffmpeg(&world);
+    let mut decoded = player.stdout.take().unwrap();
+    let mut heard = vec![0; 8];
+    within("silence", decoded.read_exact(&mut heard)).await.unwrap();
+    assert_eq!(heard, [0; 8]);
+    play(&client).await;
+    // The sound starts with a silent frame.
+    let expected = &sound()[1..];
+    within("the sound", async {
+        while from_first_sound(&heard).len() < expected.len() {
+            assert!(decoded.read_buf(&mut heard).await.unwrap() > 0, "the stream goes on");
+        }
+    })
+    .await;
+    assert!(from_first_sound(&heard).starts_with(expected));
+    garden.end().await;
+    within("the rest", decoded.read_to_end(&mut heard)).await.unwrap();
+    assert!(within("the end of the player", player.wait()).await.unwrap().success());
     client.close().await;
     drop(world.stop().await);
 }

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::event::*;
 pub use self::ticks::{GardenAt, Ticks};
-use crate::ids::{BlobHash, RegionId};
+use crate::ids::{BlobHash, JobId, RegionId};
 use crate::request::wire_struct;
+use crate::wire_enum::wire_enum;
 
 /// The service of the garden process: the transport and the timeline.
 pub const SERVICE: &str = "garden";
@@ -58,6 +59,30 @@ pub enum GardenDeviceState {
     Fallback,
 }
 
+wire_enum! {
+    /// The state of a region.
+    RegionState {
+        /// Its content is still being made.
+        Pending = "pending",
+        /// Its content is there and waits for `garden_approve` or `garden_reject`.
+        AwaitingApproval = "awaiting_approval",
+        /// It is played.
+        Ready = "ready",
+        /// Its content could not be made, or cannot be played.
+        Failed = "failed",
+        /// Its content was rejected and is never played.
+        Rejected = "rejected",
+    }
+
+    /// What playback does when it reaches a region that is not ready.
+    IfLate {
+        /// Goes on; the region is silent.
+        Silence = "silence",
+        /// Repeats the bar before the region until it is ready.
+        Vamp = "vamp",
+    }
+}
+
 wire_struct! {
     /// A region of the timeline, as the garden plays it.
     GardenRegion {
@@ -65,13 +90,19 @@ wire_struct! {
         region_id: RegionId,
         /// Where it starts.
         position: Ticks,
-        /// Its length; that of its content if absent.
+        /// Its length, or that of one pass if it repeats; that of its content if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration: Option<Ticks>,
-        /// The hash of its content.
-        content_hash: BlobHash,
-        /// The MIME type of its content.
-        mime_type: String,
+        /// Its state: only a `ready` region is played.
+        state: RegionState,
+        /// Its content; absent while that is being made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<GardenContent>,
+        /// The job that makes its content.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        promise: Option<GardenPromise>,
+        /// How many times it is played, one pass after the other.
+        repeat: u32,
         /// Its gain in decibels.
         gain_db: f32,
         /// Its place between left (-1) and right (1).
@@ -82,9 +113,44 @@ wire_struct! {
         fade_in: Ticks,
         /// The length of its fade out.
         fade_out: Ticks,
+        /// How long it takes over from the regions that end within this time after its start: they
+        /// fade out and it fades in, with equal power.
+        crossfade: Ticks,
         /// Its name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
+    }
+
+    /// What a region plays.
+    GardenContent {
+        /// The hash of the content.
+        hash: BlobHash,
+        /// Its MIME type.
+        mime_type: String,
+    }
+
+    /// Content that a job is making.
+    GardenPromise {
+        /// The job.
+        job_id: JobId,
+        /// What playback does when it reaches the region too early.
+        if_late: IfLate,
+    }
+
+    /// The part of the timeline that is played again and again.
+    LoopRange {
+        /// Its first tick.
+        start: Ticks,
+        /// The tick after its last one.
+        end: Ticks,
+    }
+
+    /// A loop, in beats.
+    GardenLoop {
+        /// The beat at which it starts.
+        start: f64,
+        /// The beat at which it ends.
+        end: f64,
     }
 
     /// A point of the tempo map.
@@ -107,6 +173,9 @@ wire_struct! {
         /// The tempo map, in order. Before its first point, and if it is empty, the tempo is that
         /// of [`TempoChange::DEFAULT`].
         tempo: Vec<TempoChange>,
+        /// The loop.
+        #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
+        loop_range: Option<LoopRange>,
         /// The regions.
         regions: Vec<GardenRegion>,
     }
@@ -129,6 +198,12 @@ wire_struct! {
         tempo_bpm: f64,
         /// The time signature there, such as `4/4`.
         time_signature: String,
+        /// The loop.
+        #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
+        loop_range: Option<GardenLoop>,
+        /// The region that playback waits for: the bar before it is repeated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waiting_for: Option<RegionId>,
         /// The number of regions on the timeline.
         region_count: u32,
         /// The number of changes that led to the timeline.
@@ -171,6 +246,14 @@ wire_struct! {
         clipped: u64,
         /// Commands executed.
         commands: u64,
+    }
+}
+
+impl LoopRange {
+    /// Returns it in beats.
+    #[must_use]
+    pub fn beats(&self) -> GardenLoop {
+        GardenLoop { start: self.start.beats(), end: self.end.beats() }
     }
 }
 

@@ -2,10 +2,12 @@
 //! their meaning; the layout on disk is up to the store.
 
 mod garden;
+mod graph;
 
 use bytes::Bytes;
 
-pub use self::garden::{RegionRecord, TimelineChange};
+pub use self::garden::{HeardRecord, RegionRecord, TimelineChange};
+pub use self::graph::{ConnectionRecord, HintRecord, IdentityKey, IdentityRecord};
 use crate::ids::{
     AnnotationId, ArtifactId, BlobHash, JobId, ProjectId, RequestId, SessionId, TokenId,
     VariationSetId, WorkspaceId,
@@ -13,7 +15,7 @@ use crate::ids::{
 use crate::network::NetworkPolicy;
 use crate::permission::PermissionPolicy;
 use crate::principal::{KeyLevel, Level, PrincipalId, Target};
-use crate::request::{ModelUsage, ProjectLimits, SpendLimits};
+use crate::request::{ModelUsage, ProjectLimits, SourceRole, SpendLimits};
 use crate::wire_enum::wire_enum;
 
 /// Milliseconds since the Unix epoch, always supplied by the caller.
@@ -95,8 +97,7 @@ pub struct JobRecord {
     pub owner: PrincipalId,
     /// The project it belongs to.
     pub project: Option<ProjectId>,
-    /// The session whose agent started it with its session key: it does not run on without that
-    /// session.
+    /// The session whose agent started it: it does not run on without that session.
     pub session: Option<SessionId>,
     /// The call it came from.
     pub repeat: Option<RepeatKey>,
@@ -164,8 +165,29 @@ pub struct ArtifactRecord {
     pub variation_index: Option<u32>,
     /// Arbitrary metadata as MsgPack.
     pub metadata: Option<Bytes>,
+    /// The tool that made it; absent in records from before it was kept.
+    pub tool: Option<String>,
+    /// The job that made it, which may have expired.
+    pub job: Option<JobId>,
+    /// The session whose agent made it.
+    pub session: Option<SessionId>,
     /// When it was created.
     pub created_at: UnixMs,
+}
+
+/// A stored source: content that an artifact was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceRecord {
+    /// The artifact that was made.
+    pub artifact_id: ArtifactId,
+    /// The artifact of the source, as its maker saw it.
+    pub source: Option<ArtifactId>,
+    /// The blob of the source.
+    pub source_hash: BlobHash,
+    /// What it was used for.
+    pub role: SourceRole,
+    /// Whether the maker could not see the content itself.
+    pub is_hidden: bool,
 }
 
 /// A stored annotation.
@@ -329,6 +351,8 @@ pub enum Record {
         /// The change.
         change: TimelineChange,
     },
+    /// Regions of the garden were heard. The oldest of too many are dropped.
+    Heard(Vec<HeardRecord>),
     /// A new job.
     JobCreated(Box<JobRecord>),
     /// A pending job starts to run.
@@ -348,8 +372,25 @@ pub enum Record {
     /// A new artifact. In a variation set, the store gives it the next free index in the same
     /// commit.
     ArtifactCreated(Box<ArtifactRecord>),
+    /// A source of an artifact that was created in the same commit.
+    SourceAdded(SourceRecord),
     /// A new annotation of an artifact.
     AnnotationAdded(AnnotationRecord),
+    /// A new identity, or a new name and more hints for one.
+    IdentityBound(IdentityRecord),
+    /// An identity has a tag.
+    IdentityTagged {
+        /// The identity.
+        identity: IdentityKey,
+        /// The namespace of the tag.
+        namespace: String,
+        /// The value of the tag.
+        value: String,
+        /// When it happened.
+        at: UnixMs,
+    },
+    /// Ports of two identities are connected. A repeat changes nothing.
+    IdentitiesConnected(ConnectionRecord),
     /// A new token.
     TokenCreated(TokenRecord),
     /// A token is no longer valid.
@@ -374,6 +415,8 @@ pub enum Record {
         owner: PrincipalId,
         /// The project it belongs to.
         project: Option<ProjectId>,
+        /// The session whose agent uploaded it.
+        session: Option<SessionId>,
         /// The MIME type that this owner stored it with.
         mime_type: String,
         /// When it happened.

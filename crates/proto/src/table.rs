@@ -61,6 +61,30 @@ macro_rules! tool_table {
                 name: "add_annotation", timing: AsyncShort, job: false, level: Write, audit: Each,
                 about: "Adds an annotation to an artifact.",
             }
+            GraphBind(GraphBindRequest) -> GraphIdentityResponse {
+                name: "graph_bind", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Creates an identity of a device, instrument or program under an id of your choice, or adds hints to it.",
+            }
+            GraphTag(GraphTagRequest) -> GraphTagsResponse {
+                name: "graph_tag", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Adds a tag to an identity and returns all its tags.",
+            }
+            GraphConnect(GraphConnectRequest) -> GraphConnectionResponse {
+                name: "graph_connect", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Records that a port of one identity is connected to a port of another. A repeat returns the same connection.",
+            }
+            GraphFind(GraphFindRequest) -> GraphIdentitiesResponse {
+                name: "graph_find", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Finds identities by name, tag or hints, newest first.",
+            }
+            GraphQuery(GraphQueryRequest) -> GraphQueryResponse {
+                name: "graph_query", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Runs one SELECT in the SQL of SQLite over views of what you may see: artifacts, their sources, tags and annotations, jobs, sessions, identities and the timeline. `SELECT * FROM help` lists the views and their columns.",
+            }
+            GraphContext(GraphContextRequest) -> GraphContextResponse {
+                name: "graph_context", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Describes what was made, newest first: by whom, from what, with which remarks, and what failed or waits. Call it first to find earlier work again.",
+            }
             JobStatus(JobStatusRequest) -> JobStatusResponse {
                 name: "job_status", timing: AsyncShort, job: false, level: Read, audit: Each,
                 about: "Returns the state of a job, with its result or error once it has ended.",
@@ -213,6 +237,30 @@ macro_rules! tool_table {
                 name: "garden_delete_region", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
                 about: "Removes a region from the timeline. Its content is kept.",
             }
+            GardenSetLoop(GardenSetLoopRequest) -> AckResponse {
+                name: "garden_set_loop", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Plays a part of the timeline again and again, or ends that.",
+            }
+            GardenApprove(GardenApproveRequest) -> AckResponse {
+                name: "garden_approve", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Lets a region be played that waits for approval.",
+            }
+            GardenReject(GardenRejectRequest) -> AckResponse {
+                name: "garden_reject", timing: FireAndForget, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Rejects the content of a region: it is never heard.",
+            }
+            GardenExport(GardenExportRequest) -> ArtifactsCreatedResponse {
+                name: "garden_export", timing: AsyncMedium, job: true, level: Write, audit: Each, service: $crate::garden::SERVICE,
+                about: "Renders the timeline, or a part of it, to an audio file.",
+            }
+            GardenSettle(GardenSettleRequest) -> GardenSettledResponse {
+                name: "garden_settle", timing: AsyncShort, job: false, level: Admin, audit: Each,
+                about: "Reports what became of the job that a region waited for: for the garden process.",
+            }
+            GardenMonitor(GardenMonitorRequest) -> GardenMonitorResponse {
+                name: "garden_monitor", timing: AsyncShort, job: false, level: Admin, audit: Counted,
+                about: "Passes on what is heard to the listeners of the monitor: for the garden process.",
+            }
             GardenTimeline(GardenTimelineRequest) -> GardenTimelineResponse {
                 name: "garden_timeline", timing: AsyncShort, job: false, level: Admin, audit: Each,
                 about: "Returns the whole timeline: for the garden process.",
@@ -364,6 +412,18 @@ macro_rules! response_table {
             ArtifactList(ArtifactListResponse) = "artifact_list";
             /// Of `add_annotation`.
             AnnotationAdded(AnnotationAddedResponse) = "annotation_added";
+            /// Of `graph_bind`.
+            GraphIdentity(GraphIdentityResponse) = "graph_identity";
+            /// Of `graph_tag`.
+            GraphTags(GraphTagsResponse) = "graph_tags";
+            /// Of `graph_connect`.
+            GraphConnection(GraphConnectionResponse) = "graph_connection";
+            /// Of `graph_find`.
+            GraphIdentities(GraphIdentitiesResponse) = "graph_identities";
+            /// Of `graph_query`.
+            GraphQueryResult(GraphQueryResponse) = "graph_query_result";
+            /// Of `graph_context`.
+            GraphContext(GraphContextResponse) = "graph_context";
             /// Of `job_status`.
             JobStatus(JobStatusResponse) = "job_status";
             /// Of `job_list`.
@@ -408,6 +468,10 @@ macro_rules! response_table {
             GardenRegions(GardenRegionsResponse) = "garden_regions";
             /// Of `garden_create_region`.
             GardenRegionCreated(GardenRegionCreatedResponse) = "garden_region_created";
+            /// Of `garden_settle`.
+            GardenSettled(GardenSettledResponse) = "garden_settled";
+            /// Of `garden_monitor`.
+            GardenMonitored(GardenMonitorResponse) = "garden_monitored";
             /// Of `garden_timeline`.
             GardenTimeline(GardenTimelineResponse) = "garden_timeline";
             /// Of `project_create`, `project_get` and `project_update`.

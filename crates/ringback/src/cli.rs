@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agents, artifacts, audit, call, cas, completions, config, container, demo, doctor, events,
-    garden, image, jobs, mcp, offer, project, run, secret, serve, session, studio, token, tools,
-    verify, why,
+    garden, graph, image, jobs, mcp, offer, project, run, secret, serve, session, studio, token,
+    tools, verify, why,
 };
 
 /// The program that connects an agent to its session: `ringback inside`.
@@ -60,8 +60,10 @@ pub enum Command {
     Events(events::EventsArgs),
     /// Store content and retrieve it by its hash
     Cas(cas::CasArgs),
-    /// List, show, create or annotate artifacts
+    /// List, show, create or annotate artifacts, or show their lineage
     Artifacts(artifacts::ArtifactsArgs),
+    /// Describe or query what was made; name, tag and connect devices, and find them again
+    Graph(graph::GraphArgs),
     /// Place sound on the timeline and play it, or run the process that plays
     Garden(garden::GardenArgs),
     /// Check tunes and make music files from them, without a daemon
@@ -106,6 +108,7 @@ impl Command {
             Self::Events(args) => args.json,
             Self::Cas(args) => args.json,
             Self::Artifacts(args) => args.json,
+            Self::Graph(args) => args.json,
             Self::Garden(args) => args.json,
             Self::Studio(args) => args.json,
             Self::Secret(args) => args.local.json,

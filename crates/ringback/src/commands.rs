@@ -12,6 +12,7 @@ pub mod demo;
 pub mod doctor;
 pub mod events;
 pub mod garden;
+pub mod graph;
 pub mod image;
 pub mod jobs;
 pub mod local;
@@ -57,6 +58,7 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Events(args) => events::run(args, environment).await,
         Command::Cas(args) => cas::run(args, environment).await,
         Command::Artifacts(args) => artifacts::run(args, environment).await,
+        Command::Graph(args) => graph::run(args, environment).await,
         Command::Garden(args) => garden::run(args, environment).await,
         Command::Studio(args) => studio::run(&args, environment),
         Command::Secret(args) => secret::run(args, environment).await,

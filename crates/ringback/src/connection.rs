@@ -216,6 +216,11 @@ impl ConnectArgs {
 }
 
 impl Target {
+    /// Returns its event endpoint, if it is known.
+    pub(crate) fn iopub(&self) -> Option<&str> {
+        self.iopub.as_deref()
+    }
+
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
         self.check_token()?;
         probe(&self.endpoint).await?;

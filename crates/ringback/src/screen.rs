@@ -88,9 +88,21 @@ impl Screen {
         rows: impl IntoIterator<Item = [String; N]>,
         nothing: &str,
     ) -> String {
+        let rows = rows.into_iter().map(|row| row.to_vec());
+        let head = head.map(str::to_owned).to_vec();
+        self.columns(std::iter::once(head).chain(rows), nothing)
+    }
+
+    /// Like [`Self::table`], for any number of columns; the first row is the head.
+    pub(crate) fn columns(
+        self,
+        rows: impl IntoIterator<Item = Vec<String>>,
+        nothing: &str,
+    ) -> String {
+        let mut rows = rows.into_iter();
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(head);
+        table.set_header(rows.next().unwrap_or_default());
         table.add_rows(rows);
         if table.is_empty() {
             return nothing.to_owned();
@@ -147,6 +159,15 @@ impl Screen {
 /// Prints a line on standard error. A closed terminal does not matter.
 pub fn remark(text: impl Display) {
     drop(writeln!(io::stderr().lock(), "{text}"));
+}
+
+/// Escapes control characters in a text of a row, so that it can neither control a terminal nor pass
+/// for another row.
+pub(crate) fn one_line(text: &str) -> String {
+    let shown = |c: char| {
+        if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() }
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Formats a value as JSON.

@@ -78,6 +78,12 @@ pub enum CommitError {
         /// Where it was.
         path: Utf8PathBuf,
     },
+    /// Another program has the database locked.
+    #[error(
+        "another program has locked the database, so nothing can be stored; close that program and \
+         try again"
+    )]
+    Locked,
     /// The parent of a new artifact does not exist.
     #[error("artifact {id} names the parent {parent}, which does not exist")]
     NoParent {
@@ -91,6 +97,20 @@ pub enum CommitError {
     NoArtifact {
         /// The id of the artifact.
         id: ArtifactId,
+    },
+    /// There are too many of them already.
+    #[error("there can be at most {max} {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many there can be.
+        max: u32,
+    },
+    /// A change of an identity that does not exist.
+    #[error("no such identity: `{id}`")]
+    NoIdentity {
+        /// The id of the identity.
+        id: String,
     },
     /// A change of a job that does not exist.
     #[error("no such job: {id}")]

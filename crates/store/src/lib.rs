@@ -1,9 +1,10 @@
 //! Persistent state: records in SQLite, and append-only files for the audit log and the events of
 //! sessions.
 //!
-//! Main types: [`Store`] (writes by [`Store::commit`], reads by the methods beside it),
+//! Main types: [`Store`] (writes by [`Store::commit`], reads by the methods beside it), [`Graph`]
+//! (what was made from what, and identities),
 //! [`RowVisibility`] (which rows a reader may see), [`audit::Audit`], [`journal::Journal`],
-//! [`manual_writer::ManualWriter`] for simulations.
+//! [`query`] (SQL of callers), [`manual_writer::ManualWriter`] for simulations.
 //!
 //! Invariants:
 //! * One process holds a data directory, by a lock that ends with the process.
@@ -21,6 +22,7 @@ pub mod journal;
 mod lock;
 pub mod manual_writer;
 mod private;
+pub mod query;
 mod read;
 mod readers;
 mod row;
@@ -32,7 +34,8 @@ mod writer;
 pub use error::{CommitError, OpenStoreError, QueueFull, ReadError};
 pub use read::page::{Page, RowVisibility};
 pub use read::{
-    ArtifactFilter, JobCounts, JobSummary, SessionFilter, StoredTimeline, TimelineSize,
+    ArtifactFilter, Graph, IdentityFilter, JobCounts, JobSummary, NamedIdentity, SessionFilter,
+    StoredTimeline, TimelineSize, VisibleSource,
 };
 pub use store::{Completion, Limits, Stats, Store};
 pub use write::WriteOutcome;

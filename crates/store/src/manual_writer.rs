@@ -156,6 +156,7 @@ mod tests {
             hash,
             owner: PrincipalId::Local,
             project: None,
+            session: None,
             mime_type: "a/b".to_owned(),
             at: 1,
         }]

@@ -1,7 +1,7 @@
 //! The mapping between values and columns.
 
 use bytes::Bytes;
-use ringback_proto::ids::{BlobHash, ProjectId, TokenId};
+use ringback_proto::ids::{BlobHash, ProjectId, SessionId, TokenId};
 use ringback_proto::network::NetworkPolicy;
 use ringback_proto::permission::PermissionPolicy;
 use ringback_proto::principal::{Level, PrincipalId, Target};
@@ -9,8 +9,8 @@ use ringback_proto::record::{JobState, SessionState};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Type, ValueRef};
 use rusqlite::{Error, Result, Row};
 
-/// The stored value where a key needs a project and has no project.
-const NO_PROJECT: &[u8] = &[];
+/// The stored value where a key needs a project or a session and has none.
+const NOTHING: &[u8] = &[];
 
 /// A time, a size or a count. Values beyond SQLite's range never occur in practice.
 pub(crate) fn int(value: u64) -> i64 {
@@ -29,7 +29,11 @@ pub(crate) fn owner_bytes(owner: &PrincipalId) -> &[u8] {
 }
 
 pub(crate) fn project_bytes(project: Option<&ProjectId>) -> &[u8] {
-    project.map_or(NO_PROJECT, |project| project.as_bytes())
+    project.map_or(NOTHING, |project| project.as_bytes())
+}
+
+pub(crate) fn session_bytes(session: Option<&SessionId>) -> &[u8] {
+    session.map_or(NOTHING, |session| session.as_bytes())
 }
 
 pub(crate) const fn state_int(state: JobState) -> i64 {
@@ -93,6 +97,8 @@ pub(crate) trait Columns {
     fn opt_permissions(&self) -> Result<Option<PermissionPolicy>>;
     fn target(&self) -> Result<Target>;
     fn tags(&self) -> Result<Vec<String>>;
+    /// Reads the name of one of a few values.
+    fn name<T: Copy>(&self, column: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T>;
 }
 
 impl Columns for Row<'_> {
@@ -197,6 +203,12 @@ impl Columns for Row<'_> {
     fn tags(&self) -> Result<Vec<String>> {
         let bytes: Vec<u8> = self.get("tags")?;
         rmp_serde::from_slice(&bytes).map_err(|_| damaged("tags", Type::Blob))
+    }
+
+    fn name<T: Copy>(&self, column: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T> {
+        let text: String = self.get(column)?;
+        let found = all.iter().copied().find(|value| name(*value) == text);
+        found.ok_or_else(|| damaged(column, Type::Text))
     }
 }
 

@@ -19,6 +19,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007.sql"),
     include_str!("../migrations/0008.sql"),
     include_str!("../migrations/0009.sql"),
+    include_str!("../migrations/0010.sql"),
+    include_str!("../migrations/0011.sql"),
+    include_str!("../migrations/0012.sql"),
 ];
 
 /// "RING", so that a database of another program is recognised.
@@ -209,6 +212,47 @@ mod tests {
         let levels: Vec<Option<i64>> =
             select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
         assert_eq!(levels, [None, Some(0), Some(1), Some(1)]);
+    }
+
+    /// Rule: what was made before provenance was kept has none, and is found as before.
+    #[test]
+    fn an_artifact_from_before_there_was_provenance_has_none_and_its_words_are_found() {
+        let (_guard, path) = dir();
+        let old = open_migrated(&path, &MIGRATIONS[..10]).unwrap();
+        let facet = |tag: &str| crate::read::lists::facet(Some(tag), None);
+        old.execute_batch(
+            "INSERT INTO artifact (id, content_hash, mime_type, size, owner, creator, created_at,
+                 tags)
+             VALUES (zeroblob(16), zeroblob(32), 'a/b', 1, zeroblob(0), 'ada', 1, x'90');
+             INSERT INTO annotation (id, artifact, message, source, vibe, created_at)
+             VALUES (zeroblob(16), zeroblob(16), 'too loud', 'me', NULL, 1),
+                    (x'01', zeroblob(16), 'better', 'me', 'warm', 2);
+             INSERT INTO upload (hash, owner, project, uploaded_at) VALUES (x'07', x'', x'', 3);",
+        )
+        .unwrap();
+        for tag in ["warm:pad", &"ż".repeat(200)] {
+            for view in [&b"e"[..], b"o"] {
+                let sql = "INSERT INTO artifact_list (view, facet, n) VALUES (?1, ?2, 1)";
+                old.execute(sql, rusqlite::params![view, facet(tag)]).unwrap();
+                let with_creator = crate::read::lists::facet(Some(tag), Some("ada"));
+                old.execute(sql, rusqlite::params![view, with_creator]).unwrap();
+            }
+        }
+        drop(old);
+        let connection = open_writer(&path).unwrap();
+        let count = |sql: &str| -> i64 { connection.query_row(sql, [], |row| row.get(0)).unwrap() };
+        assert_eq!(count("SELECT count(*) FROM artifact_tag"), 2);
+        let bare = "SELECT count(*) FROM artifact
+                    WHERE tool IS NULL AND job IS NULL AND session IS NULL";
+        assert_eq!(count(bare), 1);
+        assert_eq!(count("SELECT count(*) FROM upload WHERE session = x'' AND mime IS NULL"), 1);
+        assert_eq!(count("SELECT sum(position) FROM annotation"), 1);
+        let words = |table: &str, query: &str| {
+            count(&format!("SELECT count(*) FROM {table} WHERE {table} MATCH '{query}'"))
+        };
+        assert_eq!(words("artifact_words", "keys : (o AND c616461) AND words : pad"), 1);
+        assert_eq!(words("annotation_words", "keys : e AND words : warm"), 1);
+        assert_eq!(words("annotation_words", "keys : o AND words : (loud OR better)"), 2);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::JobId;
@@ -15,6 +16,7 @@ use crate::error::{CommitError, OpenStoreError, QueueFull};
 use crate::lock::DataLock;
 use crate::manual_writer::ManualWriter;
 use crate::private;
+use crate::query::{Engine, Query, QueryDone, StopSignal};
 use crate::readers::Readers;
 use crate::schema;
 use crate::write::WriteOutcome;
@@ -31,13 +33,19 @@ pub struct Limits {
     pub queue_max: usize,
     /// Connections that read at the same time; further readers wait for one.
     pub readers_max: usize,
+    /// The size of SQLite's log from which on a query waits until it is emptied, in bytes. It is
+    /// four times the size at which the writer copies it back.
+    pub log_bytes_max: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { queue_max: 4096, readers_max: 4 }
+        Self { queue_max: 4096, readers_max: 4, log_bytes_max: 64 << 20 }
     }
 }
+
+/// How long a query waits for the writer to empty the log.
+const LOG_WAIT: Duration = Duration::from_millis(500);
 
 /// Counters of the writer since the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +68,7 @@ struct Inner {
     counters: Arc<Counters>,
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Readers,
+    queries: Engine,
     // Last, so that the directory is free only when nothing in it is open.
     lock: Arc<DataLock>,
 }
@@ -138,6 +147,22 @@ impl Store {
         Ok(receiver.await.unwrap_or(Err(CommitError::Closed)))
     }
 
+    /// Runs SQL of a caller, and calls `done` with its answer.
+    pub fn query(&self, query: Query, stop: StopSignal, done: QueryDone) {
+        let inbox = self.0.inbox.clone();
+        let empty_log = Box::new(move || {
+            let (sender, emptied) = sync_channel(1);
+            let done = Box::new(move || {
+                sender.send(()).ok();
+            });
+            if inbox.try_send(Message::EmptyLog(done)).is_ok() {
+                // Without an answer the query runs all the same.
+                emptied.recv_timeout(LOG_WAIT).ok();
+            }
+        });
+        self.0.queries.query(query, stop, empty_log, done);
+    }
+
     /// Returns the writer's counters so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -191,9 +216,10 @@ impl Inner {
         let counters = Arc::new(Counters::default());
         let (inbox, messages) = sync_channel(limits.queue_max);
         let writer = Writer::new(connection, messages, Arc::clone(&counters), Arc::clone(&lock));
+        let queries = Engine::new(path.clone(), limits.log_bytes_max);
         let readers = Readers::new(path, limits.readers_max);
         let thread = Mutex::new(None);
-        Ok((Self { inbox, bell: None, counters, thread, readers, lock }, writer))
+        Ok((Self { inbox, bell: None, counters, thread, readers, queries, lock }, writer))
     }
 
     fn close(&self) {
@@ -228,6 +254,7 @@ fn make_private(database: &Utf8Path) -> Result<(), OpenStoreError> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.queries.close();
         self.close();
     }
 }

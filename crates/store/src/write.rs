@@ -3,23 +3,22 @@
 //! A record is refused before it has changed anything, so only a request whose second or later
 //! record is refused needs undoing.
 
+mod artifacts;
 mod garden;
+mod graph;
 mod sessions;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use ringback_proto::ids::{BlobHash, JobId, ProjectId, SessionId};
 use ringback_proto::principal::PrincipalId;
-use ringback_proto::record::{
-    AnnotationRecord, ArtifactRecord, JobEnd, JobRecord, JobState, Record, TokenRecord, UnixMs,
-};
+use ringback_proto::record::{JobEnd, JobRecord, JobState, Record, TokenRecord, UnixMs};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
+use self::artifacts::Upload;
 use crate::error::CommitError;
-use crate::read::lists;
 use crate::row::{
-    Columns, int, level_int, opt_int, owner_bytes, project_bytes, state_int, tags_bytes,
-    target_bytes,
+    Columns, int, level_int, opt_int, owner_bytes, project_bytes, state_int, target_bytes,
 };
 
 /// The store's decision about a record.
@@ -128,8 +127,16 @@ pub(crate) fn apply(
         Record::JobCreated(job) => job_created(connection, job, live, counts)?,
         Record::JobStarted { id, at } => job_started(connection, *id, *at, live, counts)?,
         Record::JobEnded { id, end } => job_ended(connection, *id, end, live, counts)?,
-        Record::ArtifactCreated(artifact) => return artifact_created(connection, artifact),
-        Record::AnnotationAdded(annotation) => annotation_added(connection, annotation)?,
+        Record::ArtifactCreated(artifact) => return artifacts::created(connection, artifact),
+        Record::SourceAdded(source) => artifacts::source_added(connection, source)?,
+        Record::AnnotationAdded(annotation) => {
+            artifacts::annotation_added(connection, annotation)?;
+        }
+        Record::IdentityBound(identity) => graph::bound(connection, identity)?,
+        Record::IdentityTagged { identity, namespace, value, at } => {
+            graph::tagged(connection, identity, (namespace, value), *at)?;
+        }
+        Record::IdentitiesConnected(new) => graph::connected(connection, new)?,
         Record::TokenCreated(token) => token_created(connection, token)?,
         Record::TokenRevoked { id, at } => {
             let sql = "UPDATE token SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1";
@@ -144,8 +151,9 @@ pub(crate) fn apply(
                 connection.prepare_cached(sql)?.execute(params![id.as_bytes(), int(*at)])?;
             found(n_changed, CommitError::NoToken { id: *id })?;
         }
-        Record::BlobUploaded { hash, owner, project, mime_type, at } => {
-            let upload = Upload { hash, owner, project: project.as_ref(), mime_type, at: *at };
+        Record::BlobUploaded { hash, owner, project, session, mime_type, at } => {
+            let (project, session) = (project.as_ref(), session.as_ref());
+            let upload = Upload { hash, owner, project, session, mime_type, at: *at };
             return Ok(upload.write(connection)?);
         }
         Record::ProjectCreated(project) => sessions::project_created(connection, project)?,
@@ -168,11 +176,13 @@ pub(crate) fn apply(
         }
         Record::SessionDeleted { id } => return sessions::session_deleted(connection, *id),
         Record::Timeline { revision, change } => garden::changed(connection, *revision, change)?,
+        Record::Heard(heard) => garden::heard(connection, heard)?,
     }
     Ok(WriteOutcome::Written)
 }
 
-/// Drops expired jobs, oldest first, and returns their ids.
+/// Drops expired jobs, oldest first, and returns their ids. A job whose result a region of the
+/// garden waits for is kept until the region has it.
 pub(crate) fn purge_expired(
     connection: &Connection,
     now: UnixMs,
@@ -181,7 +191,10 @@ pub(crate) fn purge_expired(
 ) -> Result<Vec<JobId>, ApplyError> {
     let mut delete = connection.prepare_cached(
         "DELETE FROM job WHERE n IN
-             (SELECT n FROM job WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
+             (SELECT n FROM job WHERE expires_at <= ?1
+                AND NOT EXISTS (SELECT 1 FROM garden_region
+                                WHERE garden_region.job = job.id AND state = 'pending')
+              ORDER BY expires_at LIMIT ?2)
          RETURNING id, owner, project, state",
     )?;
     let mut ids = Vec::new();
@@ -332,99 +345,6 @@ fn job_ended(
     Ok(())
 }
 
-fn artifact_created(
-    connection: &Connection,
-    artifact: &ArtifactRecord,
-) -> Result<WriteOutcome, ApplyError> {
-    let id = artifact.id;
-    if let Some(parent) = artifact.parent_id
-        && !artifact_exists(connection, parent.as_bytes())?
-    {
-        return Err(CommitError::NoParent { id, parent }.into());
-    }
-    let set = artifact.variation_set_id.as_ref().map(|set| set.as_bytes());
-    let variation_index: Option<u32> = match set {
-        None => None,
-        Some(set) => connection
-            .prepare_cached(
-                "SELECT coalesce(max(variation_index) + 1, 0) FROM artifact
-                 WHERE variation_set = ?1",
-            )?
-            .query_row([set], |row| row.get(0))?,
-    };
-    let inserted = connection
-        .prepare_cached(
-            "INSERT INTO artifact (id, content_hash, mime_type, size, owner, project, creator,
-                 parent, variation_set, variation_index, created_at, tags, metadata)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )?
-        .execute(params![
-            id.as_bytes(),
-            artifact.content_hash.as_bytes(),
-            artifact.mime_type,
-            int(artifact.size),
-            owner_bytes(&artifact.owner),
-            artifact.project.as_ref().map(ProjectId::as_bytes),
-            artifact.creator,
-            artifact.parent_id.as_ref().map(|parent| parent.as_bytes()),
-            set,
-            variation_index,
-            int(artifact.created_at),
-            tags_bytes(&artifact.tags),
-            artifact.metadata.as_deref(),
-        ]);
-    taken(inserted, || format!("artifact {id}"))?;
-    list_artifact(connection, artifact, connection.last_insert_rowid())?;
-    Ok(WriteOutcome::ArtifactCreated { variation_index })
-}
-
-/// Adds an artifact to every list it appears in.
-fn list_artifact(
-    connection: &Connection,
-    artifact: &ArtifactRecord,
-    n: i64,
-) -> rusqlite::Result<()> {
-    let mut views = vec![lists::EVERYBODY.to_vec(), lists::of_owner(&artifact.owner)];
-    views.extend(artifact.project.as_ref().map(lists::of_project));
-    let creator = Some(&*artifact.creator);
-    let mut facets = BTreeSet::from([lists::facet(None, None), lists::facet(None, creator)]);
-    for tag in &artifact.tags {
-        facets.insert(lists::facet(Some(tag), None));
-        facets.insert(lists::facet(Some(tag), creator));
-    }
-    let mut insert = connection
-        .prepare_cached("INSERT INTO artifact_list (view, facet, n) VALUES (?1, ?2, ?3)")?;
-    for view in &views {
-        for facet in &facets {
-            insert.execute(params![view, facet, n])?;
-        }
-    }
-    Ok(())
-}
-
-fn annotation_added(
-    connection: &Connection,
-    annotation: &AnnotationRecord,
-) -> Result<(), ApplyError> {
-    if !artifact_exists(connection, annotation.artifact_id.as_bytes())? {
-        return Err(CommitError::NoArtifact { id: annotation.artifact_id }.into());
-    }
-    let inserted = connection
-        .prepare_cached(
-            "INSERT INTO annotation (id, artifact, message, source, vibe, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![
-            annotation.id.as_bytes(),
-            annotation.artifact_id.as_bytes(),
-            annotation.message,
-            annotation.source,
-            annotation.vibe,
-            int(annotation.created_at),
-        ]);
-    taken(inserted, || format!("annotation {}", annotation.id))
-}
-
 fn token_created(connection: &Connection, token: &TokenRecord) -> Result<(), ApplyError> {
     let inserted = connection
         .prepare_cached(
@@ -446,40 +366,6 @@ fn token_created(connection: &Connection, token: &TokenRecord) -> Result<(), App
             token.session.as_ref().map(SessionId::as_bytes),
         ]);
     taken(inserted, || format!("token {}", token.id))
-}
-
-struct Upload<'a> {
-    hash: &'a BlobHash,
-    owner: &'a PrincipalId,
-    project: Option<&'a ProjectId>,
-    mime_type: &'a str,
-    at: UnixMs,
-}
-
-impl Upload<'_> {
-    /// The first upload of an owner counts, with its type.
-    fn write(&self, connection: &Connection) -> rusqlite::Result<WriteOutcome> {
-        let (hash, owner) = (self.hash.as_bytes(), owner_bytes(self.owner));
-        let project = project_bytes(self.project);
-        let n_changed = connection
-            .prepare_cached(
-                "INSERT INTO upload (hash, owner, project, mime, uploaded_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-            )?
-            .execute(params![hash, owner, project, self.mime_type, int(self.at)])?;
-        let mime_type = connection
-            .prepare_cached(
-                "SELECT mime FROM upload WHERE hash = ?1 AND owner = ?2 AND project = ?3",
-            )?
-            .query_row(params![hash, owner, project], |row| row.get(0))?;
-        Ok(WriteOutcome::BlobUploaded { is_new: n_changed > 0, mime_type })
-    }
-}
-
-fn artifact_exists(connection: &Connection, id: &[u8; 16]) -> rusqlite::Result<bool> {
-    connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM artifact WHERE id = ?1)")?
-        .query_row([id], |row| row.get(0))
 }
 
 fn found(n_changed: usize, otherwise: CommitError) -> Result<(), ApplyError> {

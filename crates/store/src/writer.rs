@@ -26,6 +26,8 @@ pub(crate) enum Message {
     Commit(Vec<Record>, Reply<Vec<WriteOutcome>>),
     /// Drop expired jobs.
     Purge { now: UnixMs, limit: usize, reply: Reply<Vec<JobId>> },
+    /// Copy the log back and empty it, unless someone reads from it; then run this.
+    EmptyLog(Box<dyn FnOnce() + Send>),
     /// Stop after everything before.
     Close,
 }
@@ -102,13 +104,26 @@ impl Writer {
         let mut batch = Vec::new();
         let mut next = Some(first);
         while let Some(message) = next {
-            if matches!(message, Message::Close) {
-                return (batch, true);
+            match message {
+                Message::Close => return (batch, true),
+                // Between two transactions.
+                Message::EmptyLog(done) => {
+                    self.empty_log();
+                    done();
+                }
+                Message::Commit(..) | Message::Purge { .. } => batch.push(message),
             }
-            batch.push(message);
             next = if batch.len() < BATCH_MAX { self.inbox.try_recv().ok() } else { None };
         }
         (batch, false)
+    }
+
+    /// A log that cannot be emptied now only stays long.
+    fn empty_log(&self) {
+        let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        if let Err(error) = emptied {
+            tracing::warn!(%error, "cannot empty the log of the store");
+        }
     }
 
     /// Returns the waiting messages, for a writer driven by hand.
@@ -211,13 +226,17 @@ impl Writer {
         Ok(outcomes)
     }
 
-    /// A full disk is noticed before the sync, and the rollback restores the previous state, so
-    /// later commits may succeed. Any other failure is final: after a failed sync the kernel counts
+    /// A full disk or a lock of another program is noticed before the sync, and the rollback restores
+    /// the previous state, so later commits may succeed. Any other failure is final: after a failed sync the kernel counts
     /// the pages as clean, so a second sync would succeed without the data being on the disk.
     fn fail(&mut self, error: rusqlite::Error) -> CommitError {
         if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
             tracing::error!("refusing a commit: the disk is full");
             return CommitError::DiskFull;
+        }
+        if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) {
+            tracing::error!("refusing a commit: another program has locked the database");
+            return CommitError::Locked;
         }
         tracing::error!(%error, "the store failed; refusing all further writes");
         let cause: Cause = Arc::new(error);
@@ -233,7 +252,10 @@ fn durable(batch: &[Message], outcomes: &[Outcome]) -> CommitReport {
         match (message, outcome) {
             (Message::Commit(records, _), Ok(_)) => turn.written.push(records.clone()),
             (Message::Purge { .. }, Ok(RequestResult::Purged(ids))) => turn.purged.extend(ids),
-            (Message::Commit(..) | Message::Purge { .. } | Message::Close, _) => {}
+            (
+                Message::Commit(..) | Message::Purge { .. } | Message::EmptyLog(_) | Message::Close,
+                _,
+            ) => {}
         }
     }
     turn
@@ -282,7 +304,7 @@ fn request(
                 Err(ApplyError::Database(error)) => return Err(WriteFailure::Database(error)),
             }
         }
-        Message::Close => RequestResult::Applied(Vec::new()),
+        Message::EmptyLog(_) | Message::Close => RequestResult::Applied(Vec::new()),
     };
     counts.merge(own_counts);
     Ok(Ok(done))
@@ -297,7 +319,7 @@ fn reply(message: Message, outcome: Outcome) {
         (Message::Purge { reply, .. }, Err(error)) => reply(Err(error)),
         (Message::Commit(..), Ok(RequestResult::Purged(_)))
         | (Message::Purge { .. }, Ok(RequestResult::Applied(_)))
-        | (Message::Close, _) => {}
+        | (Message::EmptyLog(_) | Message::Close, _) => {}
     }));
     if said.is_err() {
         tracing::error!("a callback of the store panicked");

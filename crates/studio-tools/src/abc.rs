@@ -3,7 +3,7 @@
 use ringback_proto::request::{
     AbcConvertedResponse, AbcNote, AbcParseRequest, AbcParsedResponse, AbcProblem,
     AbcToMidiRequest, AbcTransposeRequest, AbcTransposedResponse, AbcTune, AbcValidateRequest,
-    AbcValidatedResponse,
+    AbcValidatedResponse, SourceRole,
 };
 use ringback_proto::{Error, ErrorKind, Result};
 use ringback_studio::abc::{
@@ -111,7 +111,7 @@ pub(crate) async fn to_midi(
     let converted = ctx.broker.blocking(move |_| {
         let MidiConversion { midi, warnings, seconds, n_notes, info } =
             convert(&abc, tune, &options)?;
-        let text = broker.store(abc.as_bytes(), ABC_TYPE)?;
+        let text = broker.store_source(SourceRole::Abc, abc.as_bytes(), ABC_TYPE)?;
         let midi = broker.store(&midi, MIDI_TYPE)?;
         Ok((text, midi, warnings, seconds, n_notes, info))
     });

@@ -1,14 +1,15 @@
 //! `beatthis_analyze` and `clap_analyze`: by their music services where configured, else by the
 //! embedded method.
 
+use std::fs::File;
 use std::io::{Read, Seek};
 
-use ringback_broker::studio::{Content, internal};
+use ringback_broker::studio::{Content, hash_of, internal};
 use ringback_music_services::Service;
 use ringback_proto::ids::{ArtifactId, BlobHash};
 use ringback_proto::request::{
     BeatsAnalyzedResponse, BeatthisAnalyzeRequest, ClapAnalyzeRequest, ClapAnalyzedResponse,
-    Lineage, SoundFeatures,
+    Lineage, SoundFeatures, SourceRole,
 };
 use ringback_proto::value::Value;
 use ringback_proto::{Error, ErrorKind, Result, StreamChunk};
@@ -36,7 +37,10 @@ pub(crate) async fn beats(
 ) -> Result<BeatsAnalyzedResponse> {
     let BeatthisAnalyzeRequest { audio_hash, audio_path, include_frames } = request;
     let source = match (audio_hash, audio_path) {
-        (Some(hash), None) => Source::Content("audio_hash", ctx.broker.content(hash).await?),
+        (Some(hash), None) => {
+            let content = ctx.broker.content(SourceRole::Audio, hash).await?;
+            Source::Content("audio_hash", content)
+        }
         (None, Some(path)) => Source::Path(path),
         (Some(_), Some(_)) | (None, None) => {
             let message = "give either `audio_hash` or `audio_path`";
@@ -75,9 +79,13 @@ pub(crate) async fn describe(
     let ClapAnalyzeRequest { audio_hash, audio_b_hash, creator, parent_id, .. } = request;
     let lineage = Lineage { creator, parent_id, ..Lineage::default() };
     ctx.broker.check_lineage(&lineage).await?;
-    let source = Source::Content("audio_hash", ctx.broker.content(audio_hash).await?);
+    let content = ctx.broker.content(SourceRole::Audio, audio_hash).await?;
+    let source = Source::Content("audio_hash", content);
     let other = match audio_b_hash {
-        Some(hash) => Some(Source::Content("audio_b_hash", ctx.broker.content(hash).await?)),
+        Some(hash) => {
+            let content = ctx.broker.content(SourceRole::AudioB, hash).await?;
+            Some(Source::Content("audio_b_hash", content))
+        }
         None => None,
     };
     say(&ctx, 0.0, "decoding and analysing").await;
@@ -236,7 +244,14 @@ impl Source {
     fn read(&self, ctx: &Context, stop: &CancellationToken) -> Result<Sound> {
         match self {
             Self::Content(field, content) => decode(ctx, field, ctx.broker.open(*content)?, stop),
-            Self::Path(path) => decode(ctx, "audio_path", ctx.broker.open_file(path)?, stop),
+            Self::Path(path) => {
+                let file = ctx.broker.open_file(path)?;
+                let again = file.try_clone().map_err(internal)?;
+                let sound = decode(ctx, "audio_path", file, stop)?;
+                // Only now: a file that is too long has been refused.
+                ctx.broker.add_source(SourceRole::Audio, hash_file(again).map_err(internal)?);
+                Ok(sound)
+            }
         }
     }
 
@@ -245,6 +260,11 @@ impl Source {
         let features = measure(&sound, &Novelty::of(&sound));
         Ok((sound, features))
     }
+}
+
+fn hash_file(mut file: File) -> std::io::Result<BlobHash> {
+    file.rewind()?;
+    hash_of(file)
 }
 
 fn decode(

@@ -10,7 +10,7 @@ use ringback_proto::ids::{BlobHash, VariationSetId};
 use ringback_proto::request::{
     ArtifactsCreatedResponse, Classification, Lineage, MadeArtifact, OrpheusBridgeRequest,
     OrpheusClassifiedResponse, OrpheusClassifyRequest, OrpheusContinueRequest,
-    OrpheusGenerateRequest, OrpheusGenerateSeededRequest, OrpheusLoopsRequest,
+    OrpheusGenerateRequest, OrpheusGenerateSeededRequest, OrpheusLoopsRequest, SourceRole,
 };
 use ringback_proto::value::Value;
 use ringback_proto::{Error, Result, StreamChunk};
@@ -125,7 +125,7 @@ pub(crate) async fn classify(
     request: OrpheusClassifyRequest,
 ) -> Result<OrpheusClassifiedResponse> {
     let field = "midi_hash";
-    let file = read(&ctx, field, request.midi_hash).await?;
+    let file = read(&ctx, field, SourceRole::Input, request.midi_hash).await?;
     let service = Service::OrpheusClassifier;
     let (labels, backend) = if ctx.studio.services.endpoint(service).is_some() {
         let found = predict(&ctx, ClassifyPredict { midi_input: Base64(file) }).await?;
@@ -156,8 +156,8 @@ async fn orpheus(
     let how = how(asked)?;
     ctx.broker.check_lineage(&lineage).await?;
     let mut sources = Vec::new();
-    for (field, hash) in what.sources() {
-        sources.push((field, read(ctx, field, hash).await?));
+    for (field, role, hash) in what.sources() {
+        sources.push((field, read(ctx, field, role, hash).await?));
     }
     let made = if ctx.studio.services.endpoint(what.service()).is_some() {
         by_service(ctx, what, &how, sources).await?
@@ -191,15 +191,17 @@ fn how(asked: RequestOptions) -> Result<MusicSettings> {
 }
 
 impl MusicTask {
-    /// Returns the MIDI files it starts from, with the fields that name them.
-    fn sources(self) -> Vec<(&'static str, BlobHash)> {
+    /// Returns the MIDI files it starts from, with the fields that name them and their roles.
+    fn sources(self) -> Vec<(&'static str, SourceRole, BlobHash)> {
         match self {
             Self::New | Self::Loop(None) => Vec::new(),
-            Self::Seeded(hash) | Self::Loop(Some(hash)) => vec![("seed_hash", hash)],
-            Self::Continue(hash) => vec![("input_hash", hash)],
+            Self::Seeded(hash) | Self::Loop(Some(hash)) => {
+                vec![("seed_hash", SourceRole::Seed, hash)]
+            }
+            Self::Continue(hash) => vec![("input_hash", SourceRole::Input, hash)],
             Self::Bridge(a, b) => {
-                let b = b.map(|b| ("section_b_hash", b));
-                std::iter::once(("section_a_hash", a)).chain(b).collect()
+                let b = b.map(|b| ("section_b_hash", SourceRole::SectionB, b));
+                std::iter::once(("section_a_hash", SourceRole::SectionA, a)).chain(b).collect()
             }
         }
     }
@@ -213,8 +215,13 @@ impl MusicTask {
     }
 }
 
-async fn read(ctx: &Context, field: &'static str, hash: BlobHash) -> Result<Bytes> {
-    let content = ctx.broker.content(hash).await?;
+async fn read(
+    ctx: &Context,
+    field: &'static str,
+    role: SourceRole,
+    hash: BlobHash,
+) -> Result<Bytes> {
+    let content = ctx.broker.content(role, hash).await?;
     let broker = ctx.broker.clone();
     let file = ctx.broker.blocking(move |_| broker.read(content, BYTES_MAX as u64)).await?;
     if file.starts_with(b"MThd") {
@@ -356,7 +363,7 @@ async fn keep_all(
         ];
         about.extend(seed.map(|seed| ("seed", number(seed.wrapping_add(index as u64)))));
         about.extend(
-            what.sources().into_iter().map(|(name, hash)| (name, Value::Text(hash.to_string()))),
+            what.sources().into_iter().map(|(name, _, hash)| (name, Value::Text(hash.to_string()))),
         );
         let content_hash = stored.hash;
         let labels = ["type:midi", source, &tool_label];

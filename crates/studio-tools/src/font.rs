@@ -1,12 +1,15 @@
 //! `soundfont_inspect` and `soundfont_preset_inspect`.
 
 use std::io::Read;
+use std::path::PathBuf;
+use std::time::SystemTime;
 
-use ringback_broker::studio::{Content, internal};
+use ringback_broker::studio::{Content, hash_of, internal};
 use ringback_proto::ids::BlobHash;
 use ringback_proto::request::{
     SoundfontDrumKey, SoundfontDrumMap, SoundfontInfoResponse, SoundfontInspectRequest,
     SoundfontPreset, SoundfontPresetInfoResponse, SoundfontPresetInspectRequest, SoundfontRegion,
+    SourceRole,
 };
 use ringback_proto::{Error, Result};
 use ringback_studio::soundfont::{
@@ -54,7 +57,7 @@ async fn with_font<T: Send + 'static>(
 /// Returns the font that the caller names, if it names one and may read it.
 pub(crate) async fn named(ctx: &Context, hash: Option<BlobHash>) -> Result<Option<Content>> {
     match hash {
-        Some(hash) => ctx.broker.content(hash).await.map(Some),
+        Some(hash) => ctx.broker.content(SourceRole::Soundfont, hash).await.map(Some),
         None => Ok(None),
     }
 }
@@ -74,13 +77,33 @@ fn own_font(ctx: &Context) -> Result<(Vec<u8>, String)> {
     let path = find(configured.map(AsRef::as_ref), &SEARCHED_DIRS)
         .map_err(|error| failure::find_font(&error))?;
     let mut bytes = Vec::new();
+    let file = std::fs::File::open(&path).map_err(internal)?;
+    let modified = file.metadata().and_then(|metadata| metadata.modified()).map_err(internal)?;
     // One byte more than allowed, so that a larger font is recognised.
-    let read = std::fs::File::open(&path)
-        .and_then(|file| file.take(FONT_BYTES_MAX + 1).read_to_end(&mut bytes));
-    read.map_err(internal)?;
+    file.take(FONT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(internal)?;
     let name =
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let state = FontState { path, modified, n_bytes: bytes.len() };
+    let mut known = ctx.studio.own_font.blocking_lock();
+    let hash = match &*known {
+        Some((known, hash)) if *known == state => *hash,
+        Some(_) | None => {
+            let hash = hash_of(&*bytes).map_err(internal)?;
+            *known = Some((state, hash));
+            hash
+        }
+    };
+    drop(known);
+    ctx.broker.add_source(SourceRole::Soundfont, hash);
     Ok((bytes, name))
+}
+
+/// The daemon's own SoundFont as it was hashed: a render need not hash it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FontState {
+    path: PathBuf,
+    modified: SystemTime,
+    n_bytes: usize,
 }
 
 fn info_response(

@@ -30,9 +30,11 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use ringback_broker::studio::StudioTools;
 use ringback_music_services::{Health, Service, Services};
-use tokio::sync::Semaphore;
+use ringback_proto::ids::BlobHash;
+use tokio::sync::{Mutex, Semaphore};
 
 use self::context::Context;
+use self::font::FontState;
 
 /// The settings of the music tools.
 #[derive(Debug, Clone)]
@@ -70,6 +72,8 @@ pub struct Studio {
     services: Services,
     /// One permit per core.
     places: Arc<Semaphore>,
+    /// The hash of the daemon's own SoundFont, once it was needed.
+    own_font: Mutex<Option<(FontState, BlobHash)>>,
 }
 
 impl Studio {
@@ -78,7 +82,8 @@ impl Studio {
     pub fn new(settings: Settings) -> Self {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let services = Services::new(settings.services.clone());
-        Self { settings, services, places: Arc::new(Semaphore::new(n_cores)) }
+        let places = Arc::new(Semaphore::new(n_cores));
+        Self { settings, services, places, own_font: Mutex::default() }
     }
 }
 

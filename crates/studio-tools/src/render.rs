@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ringback_broker::studio::{Content, StoredContent};
 use ringback_proto::data::Data;
 use ringback_proto::request::{
-    ArtifactsCreatedResponse, MadeArtifact, MidiToWavRequest, SampleFormat,
+    ArtifactsCreatedResponse, MadeArtifact, MidiToWavRequest, SampleFormat, SourceRole,
 };
 use ringback_proto::value::Value;
 use ringback_proto::{Result, StreamChunk};
@@ -55,7 +55,7 @@ pub(crate) async fn to_wav(
 ) -> Result<ArtifactsCreatedResponse> {
     let lineage = request.take_lineage();
     ctx.broker.check_lineage(&lineage).await?;
-    let midi = ctx.broker.content(request.input_hash).await?;
+    let midi = ctx.broker.content(SourceRole::Input, request.input_hash).await?;
     let font = font::named(&ctx, request.soundfont_hash).await?;
     let (settings, format) = wanted(&request)?;
     let variation_set_id = lineage.variation_set_id;

@@ -11,6 +11,7 @@
 //!
 //! * `World`: a broker in a temporary directory. `Setup` changes its configuration and adds the
 //!   edges that a test asks for: `hoot`, `http`, `mcp` and `relay` are features too.
+//! * `GatedStudio`: music tools that answer when a test says so.
 //! * `plain`, `reply` and `result` call the broker itself; `Caller` runs tools for a
 //!   session.
 //!
@@ -48,6 +49,8 @@ mod relay;
 #[cfg(feature = "world")]
 mod session;
 mod skip;
+#[cfg(feature = "world")]
+mod studio;
 mod wait;
 #[cfg(feature = "web")]
 mod web;
@@ -69,6 +72,8 @@ pub use raw::{HandshakeError, Hello, RawPeer, envelope, parts_of};
 #[cfg(feature = "world")]
 pub use session::Caller;
 pub use skip::{is_root, skipped};
+#[cfg(feature = "world")]
+pub use studio::GatedStudio;
 pub use wait::{LIMIT, pass, soon, until, wait_for, within};
 #[cfg(feature = "world")]
 pub use world::{GRACE, Root, Setup, World};

@@ -10,6 +10,13 @@ use crate::world::{EdgeTasks, Setup, World};
 /// The most connections: more than any test opens.
 const CONNECTIONS_MAX: usize = 4096;
 
+/// The time between two pings of a stream, as in a daemon.
+#[cfg(feature = "http")]
+const PING_TIME: std::time::Duration = std::time::Duration::from_secs(20);
+/// The longest call of a client's tool: longer than any test waits.
+#[cfg(feature = "http")]
+const CLIENT_CALL_MS_MAX: u64 = 60_000;
+
 /// What the listener serves, before it starts.
 #[derive(Debug)]
 pub(crate) struct Web {
@@ -71,6 +78,13 @@ impl Setup {
     pub const fn http(mut self, client_tools: ringback_edge_http::ClientToolSettings) -> Self {
         self.web.http = Some(client_tools);
         self
+    }
+
+    /// Adds the HTTP edge for tests without client tools.
+    #[cfg(feature = "http")]
+    pub const fn plain_http(self) -> Self {
+        let (keepalive, timeout_ms_max) = (PING_TIME, CLIENT_CALL_MS_MAX);
+        self.http(ringback_edge_http::ClientToolSettings { keepalive, timeout_ms_max })
     }
 
     /// Adds the MCP edge.

@@ -253,8 +253,10 @@ impl World {
             setup,
             mut serving,
             token: _,
-            #[cfg(feature = "web")]
+            #[cfg(feature = "mcp")]
             web,
+            #[cfg(all(feature = "web", not(feature = "mcp")))]
+                web: _,
         } = self;
         serving.stop.cancel();
         serving.ended().await;
@@ -264,7 +266,8 @@ impl World {
         }
         within("the end of the broker", broker.stop(grace)).await;
         drop(broker);
-        #[cfg(feature = "web")]
+        // The MCP edge holds the broker.
+        #[cfg(feature = "mcp")]
         drop(web);
         #[cfg(feature = "relay")]
         if setup.relay.is_some() {

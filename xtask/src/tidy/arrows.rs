@@ -116,7 +116,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-sync",
         ],
     ),
-    ("ringback-bench", &["ringback-proto", "ringback-store", "ringback-client", "ringback-studio"]),
+    (
+        "ringback-bench",
+        &[
+            "ringback-proto",
+            "ringback-store",
+            "ringback-client",
+            "ringback-garden",
+            "ringback-studio",
+        ],
+    ),
     ("ringback-sim", &["ringback-proto", "ringback-store", "ringback-broker", "ringback-sync"]),
     ("xtask", &[]),
 ];
@@ -153,9 +162,11 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("symphonia", STUDIO),
     ("pulseaudio", GARDEN),
     ("rtrb", GARDEN),
-    ("thread-priority", GARDEN),
+    ("thread-priority", WITH_PRIORITIES),
 ];
 
+/// Sound runs before everything else, queries of callers after it.
+const WITH_PRIORITIES: &[&str] = &["ringback-garden", "ringback-store"];
 const STUDIO: &[&str] = &["ringback-studio"];
 
 const GARDEN: &[&str] = &["ringback-garden"];

@@ -1,7 +1,10 @@
 //! The garden: commands to the process that plays the timeline, and the timeline itself, whose
 //! truth is in the store.
 
+mod export;
+mod monitor;
 mod process;
+mod promise;
 mod timeline;
 
 use std::sync::Arc;
@@ -9,14 +12,18 @@ use std::time::Duration;
 
 use ringback_core::garden as rules;
 use ringback_proto::garden::command::{self, SeekArguments, TransportAnswer, TransportArguments};
-use ringback_proto::garden::{CONTROL_SERVICE, GardenAt, GardenEvent, GardenStatus, SERVICE};
+use ringback_proto::garden::{
+    CONTROL_SERVICE, GardenAt, GardenEvent, GardenHeard, GardenStatus, SERVICE,
+};
 use ringback_proto::ids::JobId;
 use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::{HeardRecord, Record};
 use ringback_proto::{Certainty, Error, ErrorKind, Result, ToolRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, SetOnce};
 
+pub use self::monitor::Monitor;
 pub use self::process::{GardenProcess, NoGardenProcess};
 pub(crate) use self::timeline::{NewTempo, Order};
 use crate::kernel::Kernel;
@@ -40,6 +47,8 @@ pub(crate) struct Garden {
     turn: Arc<Semaphore>,
     /// Places in the queue for it.
     queue: Semaphore,
+    /// What is heard, for the listeners of the monitor.
+    monitor: monitor::Channel,
 }
 
 /// The answer to a command that was sent before its job was durable.
@@ -56,7 +65,8 @@ pub(crate) enum Transport {
 impl Garden {
     pub(crate) fn new(kernel: Arc<Kernel>, lines: Arc<Lines>) -> Self {
         let queue = Semaphore::new(CHANGES_WAITING_MAX);
-        Self { kernel, lines, turn: Arc::new(Semaphore::new(1)), queue }
+        let (turn, monitor) = (Arc::new(Semaphore::new(1)), monitor::Channel::new());
+        Self { kernel, lines, turn, queue, monitor }
     }
 
     /// Returns what the garden is doing. It does not start the process: one that does not run plays
@@ -107,18 +117,51 @@ impl Garden {
         self.ask(CONTROL_SERVICE, tool, &NoArguments {}, None, ACCEPT_WAIT).await
     }
 
-    /// Publishes what the garden reports.
-    pub(crate) fn report(&self, events: Vec<GardenEvent>) -> Result<usize> {
+    /// Publishes what the garden reports, and records what was heard.
+    pub(crate) async fn report(&self, events: Vec<GardenEvent>) -> Result<usize> {
         if events.len() > REPORT_EVENTS_MAX {
             let message = format!("a report can have at most {REPORT_EVENTS_MAX} events");
             return Err(Error::invalid_field("events", message));
+        }
+        let mut heard = Vec::new();
+        for event in &events {
+            match event {
+                GardenEvent::Heard(part) => heard.push(part.clone()),
+                GardenEvent::Position(position) => {
+                    self.monitor.set_position(position.position_beats);
+                }
+                GardenEvent::Transport(_) | GardenEvent::Region(_) | GardenEvent::Trouble(_) => {}
+            }
         }
         let told: Vec<_> = events.into_iter().filter_map(rules::announced).collect();
         let n_told = told.len();
         for event in told {
             self.kernel.publish(event, PrincipalId::Local, None);
         }
+        if !heard.is_empty() {
+            self.record_heard(heard).await?;
+        }
         Ok(n_told)
+    }
+
+    /// Records what was heard of regions that are still there.
+    async fn record_heard(&self, heard: Vec<GardenHeard>) -> Result<()> {
+        let at = self.kernel.now().unix;
+        let records = self.kernel.read(move |store| {
+            let mut records = Vec::with_capacity(heard.len());
+            for GardenHeard { region_id, from, to } in heard {
+                if let Some(region) = store.region(region_id)? {
+                    let artifact = region.artifact;
+                    records.push(HeardRecord { region: region_id, artifact, from, to, at });
+                }
+            }
+            Ok(records)
+        });
+        let records = records.await?;
+        if !records.is_empty() {
+            self.kernel.commit(vec![Record::Heard(records)]).await?;
+        }
+        Ok(())
     }
 
     /// Sends a command, and starts the process for it if need be.

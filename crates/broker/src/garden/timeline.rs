@@ -7,10 +7,11 @@ use std::time::Duration;
 use ringback_core::garden as rules;
 use ringback_proto::garden::command::{
     self, CreateRegionAnswer, CreateRegionArguments, DeleteRegionArguments, MoveRegionArguments,
-    SetTempoArguments, TempoAnswer, TimeSignature,
+    SetLoopArguments, SetTempoArguments, TempoAnswer, TimeSignature,
 };
 use ringback_proto::garden::{
-    GardenAt, GardenRegionEvent, GardenTimeline, RegionChange, SERVICE, TempoChange, Ticks,
+    GardenAt, GardenRegionEvent, GardenTimeline, LoopRange, RegionChange, SERVICE, TempoChange,
+    Ticks,
 };
 use ringback_proto::ids::{JobId, RegionId};
 use ringback_proto::principal::Principal;
@@ -30,14 +31,14 @@ const END: Ticks = Ticks(u64::MAX >> 1);
 
 /// The turn to change the timeline.
 #[derive(Debug)]
-struct Turn {
+pub(super) struct Turn {
     _permit: OwnedSemaphorePermit,
     size: TimelineSize,
 }
 
 impl Turn {
     /// Returns the revision that a change of this turn makes.
-    const fn revision(&self) -> u64 {
+    pub(super) const fn revision(&self) -> u64 {
         self.size.revision + 1
     }
 }
@@ -71,9 +72,10 @@ impl Garden {
 
     /// Returns the whole timeline as the garden plays it.
     pub(crate) async fn whole(&self) -> Result<GardenTimeline> {
-        let StoredTimeline { revision, tempo, regions } = self.timeline(None, None).await?;
+        let StoredTimeline { revision, tempo, loop_range, regions } =
+            self.timeline(None, None).await?;
         let regions = regions.into_iter().map(|record| record.region).collect();
-        Ok(GardenTimeline { revision, tempo, regions })
+        Ok(GardenTimeline { revision, tempo, loop_range, regions })
     }
 
     /// Places a region. Returns it with its length.
@@ -84,7 +86,8 @@ impl Garden {
     ) -> Result<RegionRecord> {
         self.ready(command::CREATE_REGION).await?;
         let turn = self.turn(CONTENT_WAIT).await?;
-        rules::check_room("regions", turn.size.n_regions, rules::REGIONS_MAX)?;
+        let n_new = u64::from(record.region.repeat);
+        rules::check_room("regions", n_new, turn.size.n_regions, rules::REGIONS_MAX)?;
         let (region, revision) = (record.region.clone(), turn.revision());
         let arguments = CreateRegionArguments { region, revision };
         let (turn, answer) = self
@@ -143,7 +146,7 @@ impl Garden {
         self.ready(command::SET_TEMPO).await?;
         let turn = self.turn(ACCEPT_WAIT).await?;
         let n_points = turn.size.n_tempo_changes;
-        rules::check_room("changes of tempo", n_points, rules::TEMPO_CHANGES_MAX)?;
+        rules::check_room("changes of tempo", 1, n_points, rules::TEMPO_CHANGES_MAX)?;
         let NewTempo { bpm, position, time_signature, at } = tempo;
         let revision = turn.revision();
         let arguments = SetTempoArguments { bpm, position, time_signature, at, revision };
@@ -153,8 +156,23 @@ impl Garden {
         Ok(change)
     }
 
+    /// Sets the loop, or ends it.
+    pub(crate) async fn set_loop(
+        self: Arc<Self>,
+        order: Order,
+        loop_range: Option<LoopRange>,
+    ) -> Result<()> {
+        self.ready(command::SET_LOOP).await?;
+        let turn = self.turn(ACCEPT_WAIT).await?;
+        let revision = turn.revision();
+        let arguments = SetLoopArguments { loop_range: loop_range.clone(), revision };
+        let (turn, NoArguments {}) =
+            self.accepted(turn, command::SET_LOOP, &arguments, order.job, ACCEPT_WAIT).await?;
+        self.commit(turn, TimelineChange::Loop(loop_range)).await
+    }
+
     /// Returns a region that this caller may change.
-    async fn changeable(&self, order: &Order, id: RegionId) -> Result<RegionRecord> {
+    pub(super) async fn changeable(&self, order: &Order, id: RegionId) -> Result<RegionRecord> {
         let record = self.kernel.read(move |store| store.region(id)).await?;
         let record = record.ok_or_else(|| Error::not_found("region", id))?;
         if !rules::may_change(&order.principal, record.owner) {
@@ -165,7 +183,7 @@ impl Garden {
     }
 
     /// Waits for the turn to change the timeline.
-    async fn turn(&self, limit: Duration) -> Result<Turn> {
+    pub(super) async fn turn(&self, limit: Duration) -> Result<Turn> {
         let full = || Error::busy("the queue of changes of the timeline");
         let _place = self.queue.try_acquire().map_err(|_| full())?;
         let turn = Arc::clone(&self.turn).acquire_owned();
@@ -177,7 +195,7 @@ impl Garden {
 
     /// Sends a change to the garden. If it may have accepted one that will not be stored, it has to
     /// read the timeline again.
-    async fn accepted<R: DeserializeOwned>(
+    pub(super) async fn accepted<R: DeserializeOwned>(
         self: &Arc<Self>,
         turn: Turn,
         tool: &'static str,
@@ -197,7 +215,7 @@ impl Garden {
     }
 
     /// Makes an accepted change durable.
-    async fn commit(self: &Arc<Self>, turn: Turn, change: TimelineChange) -> Result<()> {
+    pub(super) async fn commit(self: &Arc<Self>, turn: Turn, change: TimelineChange) -> Result<()> {
         let record = Record::Timeline { revision: turn.revision(), change };
         match self.kernel.commit(vec![record]).await {
             Ok(_) => Ok(()),
@@ -221,7 +239,7 @@ impl Garden {
         }));
     }
 
-    fn announce(&self, record: &RegionRecord, change: RegionChange) {
+    pub(super) fn announce(&self, record: &RegionRecord, change: RegionChange) {
         let region = &record.region;
         let event = Event::GardenRegion(GardenRegionEvent {
             region_id: region.region_id,

@@ -2,16 +2,17 @@
 
 use bytes::Bytes;
 use ringback_blobs::Info;
+use ringback_core::policy::Provenance;
 use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash};
-use ringback_proto::record::{AnnotationRecord, ArtifactRecord, Record};
+use ringback_proto::record::{AnnotationRecord, ArtifactRecord, Record, SourceRecord};
 use ringback_proto::request::{
     AddAnnotationRequest, AnnotationAddedResponse, AnnotationInfo, ArtifactCreateRequest,
     ArtifactCreatedResponse, ArtifactGetRequest, ArtifactInfoResponse, ArtifactListRequest,
-    ArtifactListResponse, ArtifactUploadRequest, Lineage,
+    ArtifactListResponse, ArtifactUploadRequest, Lineage, SourceInfo, SourceRole,
 };
 use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Event, Result};
-use ringback_store::{ArtifactFilter, WriteOutcome};
+use ringback_store::{ArtifactFilter, VisibleSource, WriteOutcome};
 
 use super::cas::{check_readable, ingest, uploaded};
 use super::{Native, check_text, list_limit};
@@ -28,6 +29,36 @@ const MESSAGE_CHARS_MAX: usize = 16_384;
 const METADATA_BYTES_MAX: usize = 64 * 1024;
 /// The most annotations that `artifact_get` shows, the oldest first.
 const ANNOTATIONS_SHOWN_MAX: usize = 1000;
+/// The most artifacts made from one that `artifact_get` shows, the newest first.
+const DERIVED_SHOWN_MAX: usize = 100;
+
+/// An artifact to be created.
+pub(crate) struct NewArtifact {
+    pub(crate) content_hash: BlobHash,
+    pub(crate) info: Info,
+    pub(crate) lineage: Lineage,
+    pub(crate) metadata: Option<Bytes>,
+    /// What it is made from, in the order its tool read it.
+    pub(crate) sources: Vec<Source>,
+}
+
+/// Content that a tool read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) role: SourceRole,
+    pub(crate) hash: BlobHash,
+    /// The artifact that the caller named.
+    pub(crate) artifact: Option<ArtifactId>,
+    /// Whether the caller may not see the content itself.
+    pub(crate) is_hidden: bool,
+}
+
+impl Source {
+    /// Content that the caller may read.
+    pub(crate) const fn readable(role: SourceRole, hash: BlobHash) -> Self {
+        Self { role, hash, artifact: None, is_hidden: false }
+    }
+}
 
 impl Handler<tools::ArtifactUpload> for Native {
     async fn handle(
@@ -40,7 +71,9 @@ impl Handler<tools::ArtifactUpload> for Native {
         let stored = ingest(&ctx, file_path, mime_type).await?;
         let upload = uploaded(&ctx, &stored, &stored.mime_type);
         let info = Info { size: stored.size, mime_type: stored.mime_type };
-        create(&ctx, stored.hash, info, lineage, None, vec![upload]).await
+        let (content_hash, sources) = (stored.hash, Vec::new());
+        let new = NewArtifact { content_hash, info, lineage, metadata: None, sources };
+        create(&ctx, new, vec![upload]).await
     }
 }
 
@@ -68,18 +101,30 @@ impl Handler<tools::ArtifactCreate> for Native {
             );
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        create(&ctx, content_hash, info, lineage, metadata, Vec::new()).await
+        let sources = vec![Source::readable(SourceRole::Content, content_hash)];
+        let new = NewArtifact { content_hash, info, lineage, metadata, sources };
+        create(&ctx, new, Vec::new()).await
     }
 }
 
 impl Handler<tools::ArtifactGet> for Native {
     async fn handle(ctx: Context, request: ArtifactGetRequest) -> Result<ArtifactInfoResponse> {
         let record = visible_artifact(&ctx, request.id).await?;
-        let id = record.id;
-        let annotations =
-            ctx.read(move |store| store.annotations(id, ANNOTATIONS_SHOWN_MAX)).await?;
+        let (id, visible) = (record.id, ctx.visible());
+        let (annotations, sources, derived) = ctx
+            .read(move |store| {
+                let graph = store.graph();
+                Ok((
+                    store.annotations(id, ANNOTATIONS_SHOWN_MAX)?,
+                    graph.sources(id, &visible)?,
+                    graph.derived(id, &visible, DERIVED_SHOWN_MAX)?,
+                ))
+            })
+            .await?;
         let mut info = artifact_info(record)?;
         info.annotations = annotations.into_iter().map(annotation_info).collect();
+        info.sources = sources.into_iter().map(source_info).collect();
+        info.derived_ids = derived;
         Ok(info)
     }
 }
@@ -152,30 +197,34 @@ pub(crate) async fn check_lineage(ctx: &Context, lineage: &Lineage) -> Result<()
 
 pub(crate) async fn create(
     ctx: &Context,
-    content_hash: BlobHash,
-    info: Info,
-    lineage: Lineage,
-    metadata: Option<Bytes>,
+    new: NewArtifact,
     mut records: Vec<Record>,
 ) -> Result<ArtifactCreatedResponse> {
+    let NewArtifact { content_hash, info, lineage, metadata, sources } = new;
     let artifact_id = ArtifactId::from_random(ctx.rooms.kernel.entropy.bytes());
+    let sources = source_records(ctx, artifact_id, lineage.parent_id, sources).await?;
+    let Provenance { project, session } = ctx.provenance();
     let record = ArtifactRecord {
         id: artifact_id,
         content_hash,
         mime_type: info.mime_type.clone(),
         size: info.size,
         owner: ctx.principal.id,
-        project: None,
+        project,
         tags: lineage.tags,
         creator: lineage.creator.unwrap_or_else(|| "unknown".to_owned()),
         parent_id: lineage.parent_id,
         variation_set_id: lineage.variation_set_id,
         variation_index: None,
         metadata,
+        tool: Some(ctx.tool.to_owned()),
+        job: ctx.job_id(),
+        session,
         created_at: ctx.now().unix,
     };
     let (tags, creator) = (record.tags.clone(), record.creator.clone());
     records.push(Record::ArtifactCreated(Box::new(record)));
+    records.extend(sources.into_iter().map(Record::SourceAdded));
     let applied = ctx.commit(records).await?;
     let variation_index = applied.into_iter().find_map(|applied| match applied {
         WriteOutcome::ArtifactCreated { variation_index } => variation_index,
@@ -187,11 +236,42 @@ pub(crate) async fn create(
     Ok(ArtifactCreatedResponse { artifact_id, content_hash, tags, creator, variation_index })
 }
 
+/// Finds the artifact of each source: the one that the caller named, else its stated parent, else
+/// the newest that the caller sees.
+async fn source_records(
+    ctx: &Context,
+    artifact_id: ArtifactId,
+    parent: Option<ArtifactId>,
+    sources: Vec<Source>,
+) -> Result<Vec<SourceRecord>> {
+    if sources.is_empty() {
+        return Ok(Vec::new());
+    }
+    let visible = ctx.visible();
+    let find = move |store: &ringback_store::Store| {
+        let parent = match parent {
+            Some(parent) => store.artifact(parent, &visible)?,
+            None => None,
+        };
+        let mut records = Vec::with_capacity(sources.len());
+        for Source { role, hash, artifact, is_hidden } in sources {
+            let is_parent = |parent: &&ArtifactRecord| parent.content_hash == hash;
+            let named = artifact.or_else(|| parent.as_ref().filter(is_parent).map(|it| it.id));
+            let source = match named {
+                Some(named) => Some(named),
+                None => store.graph().newest_of_content(hash, &visible)?,
+            };
+            records.push(SourceRecord { artifact_id, source, source_hash: hash, role, is_hidden });
+        }
+        Ok(records)
+    };
+    ctx.read(find).await
+}
+
 pub(super) async fn visible_artifact(ctx: &Context, id: ArtifactId) -> Result<ArtifactRecord> {
-    let sight = ctx.sight();
-    ctx.read(move |store| store.artifact(id))
+    let visible = ctx.visible();
+    ctx.read(move |store| store.artifact(id, &visible))
         .await?
-        .filter(|record| sight.includes(record.owner, record.project))
         .ok_or_else(|| Error::not_found("artifact", id))
 }
 
@@ -211,7 +291,17 @@ fn artifact_info(record: ArtifactRecord) -> Result<ArtifactInfoResponse> {
         variation_index: record.variation_index,
         metadata: metadata.map_err(failure::internal)?,
         annotations: Vec::new(),
+        tool: record.tool,
+        job_id: record.job,
+        session_id: record.session,
+        sources: Vec::new(),
+        derived_ids: Vec::new(),
     })
+}
+
+fn source_info(source: VisibleSource) -> SourceInfo {
+    let VisibleSource { role, artifact, content_hash } = source;
+    SourceInfo { role, artifact_id: artifact, content_hash }
 }
 
 fn annotation_info(record: AnnotationRecord) -> AnnotationInfo {

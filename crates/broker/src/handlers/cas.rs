@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 use ringback_blobs::StoredContent;
+use ringback_core::policy::Provenance;
 use ringback_proto::data::Data;
 use ringback_proto::ids::BlobHash;
 use ringback_proto::record::Record;
@@ -150,9 +151,14 @@ pub(crate) fn uploaded(ctx: &Context, stored: &StoredContent, mime_type: &str) -
     if stored.new {
         ctx.rooms.disk.count_stored(&ctx.principal, stored.size);
     }
-    let hash = stored.hash;
+    upload_record(ctx, stored.hash, mime_type.to_owned())
+}
+
+/// Returns the record of content that is stored already.
+pub(crate) fn upload_record(ctx: &Context, hash: BlobHash, mime_type: String) -> Record {
+    let Provenance { project, session } = ctx.provenance();
     let (owner, at) = (ctx.principal.id, ctx.now().unix);
-    Record::BlobUploaded { hash, owner, project: None, mime_type: mime_type.to_owned(), at }
+    Record::BlobUploaded { hash, owner, project, session, mime_type, at }
 }
 
 /// Checks access to a blob. It is readable by its uploaders and by those who see an artifact of it;

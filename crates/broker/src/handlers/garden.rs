@@ -3,25 +3,34 @@
 use std::sync::Arc;
 
 use ringback_blobs::Info;
-use ringback_core::garden::{self as rules, Rounded};
+use ringback_core::garden::{self as rules, Rounded, Verdict};
 use ringback_core::policy;
-use ringback_proto::garden::command::{SeekArguments, TransportAnswer};
-use ringback_proto::garden::{GardenRegion, GardenStatus, GardenTimeline, Ticks};
-use ringback_proto::ids::{ArtifactId, BlobHash, RegionId};
+use ringback_proto::garden::command::{
+    ExportAnswer, ExportArguments, ExportedRegion, SeekArguments, TransportAnswer,
+};
+use ringback_proto::garden::{
+    GardenContent, GardenPromise, GardenRegion, GardenStatus, GardenTimeline, IfLate, LoopRange,
+    RegionState, TempoChange, Ticks,
+};
+use ringback_proto::ids::{ArtifactId, BlobHash, JobId, RegionId};
 use ringback_proto::principal::Principal;
-use ringback_proto::record::RegionRecord;
+use ringback_proto::record::{JobState, RegionRecord, UnixMs};
 use ringback_proto::request::{
-    AckResponse, GardenCreateRegionRequest, GardenDeleteRegionRequest, GardenEmergencyPauseRequest,
-    GardenGetRegionsRequest, GardenMoveRegionRequest, GardenPauseRequest, GardenPlayRequest,
-    GardenRegionContent, GardenRegionCreatedResponse, GardenRegionInfo, GardenRegionsResponse,
-    GardenReportRequest, GardenSeekRequest, GardenSetTempoRequest, GardenStatusRequest,
-    GardenStopRequest, GardenTimelineRequest, Lineage, RegionBehavior,
+    AckResponse, ArtifactsCreatedResponse, GardenApproveRequest, GardenCreateRegionRequest,
+    GardenDeleteRegionRequest, GardenEmergencyPauseRequest, GardenExportRequest,
+    GardenGetRegionsRequest, GardenMonitorRequest, GardenMonitorResponse, GardenMoveRegionRequest,
+    GardenPauseRequest, GardenPlayRequest, GardenRegionContent, GardenRegionCreatedResponse,
+    GardenRegionInfo, GardenRegionsResponse, GardenRejectRequest, GardenReportRequest,
+    GardenSeekRequest, GardenSetLoopRequest, GardenSetTempoRequest, GardenSettleRequest,
+    GardenSettledResponse, GardenStatusRequest, GardenStopRequest, GardenTempoPoint,
+    GardenTimelineRequest, Lineage, MadeArtifact, RegionApproval, RegionBehavior, SourceRole,
 };
 use ringback_proto::tool::tools;
 use ringback_proto::{Error, Result};
 
-use super::artifact::{check_lineage, visible_artifact};
-use super::cas::check_readable;
+use super::artifact::{self, NewArtifact, Source, check_lineage, visible_artifact};
+use super::cas::{check_readable, upload_record};
+use super::job::visible_job;
 use super::{Native, check_text};
 use crate::failure;
 use crate::garden::{NewTempo, Order, Transport};
@@ -29,6 +38,10 @@ use crate::handler::{Context, Handler};
 
 /// The most characters of a region's name.
 const NAME_CHARS_MAX: usize = 200;
+/// The most characters of the reason of a decision.
+const REASON_CHARS_MAX: usize = 1000;
+/// The sample rates of an exported file, as the garden renders them.
+const EXPORT_RATES: std::ops::RangeInclusive<u32> = 16_000..=192_000;
 
 impl Handler<tools::GardenStatus> for Native {
     async fn handle(ctx: Context, _: GardenStatusRequest) -> Result<GardenStatus> {
@@ -109,57 +122,49 @@ impl Handler<tools::GardenGetRegions> for Native {
         let start = request.start.map(|beat| tick("start", beat)).transpose()?;
         let end = request.end.map(|beat| tick("end", beat)).transpose()?;
         let timeline = ctx.rooms.garden.timeline(start, end).await?;
-        let regions: Vec<_> = timeline
-            .regions
-            .into_iter()
-            .map(|record| region_info(&ctx.principal, record))
-            .collect();
-        let (count, revision) = (regions.len() as u64, timeline.revision);
-        Ok(GardenRegionsResponse { regions, count, revision })
+        let heard = ctx.read(|store| store.last_heard()).await?;
+        let info = |record: RegionRecord| {
+            let last_heard_at = heard.get(&record.region.region_id).copied();
+            region_info(&ctx.principal, record, last_heard_at)
+        };
+        let regions: Vec<_> = timeline.regions.into_iter().map(info).collect();
+        Ok(GardenRegionsResponse {
+            count: regions.len() as u64,
+            regions,
+            tempo: timeline.tempo.iter().map(tempo_point).collect(),
+            loop_range: timeline.loop_range.as_ref().map(LoopRange::beats),
+            revision: timeline.revision,
+        })
     }
 }
 
 impl Handler<tools::GardenCreateRegion> for Native {
     async fn handle(
         ctx: Context,
-        request: GardenCreateRegionRequest,
+        mut request: GardenCreateRegionRequest,
     ) -> Result<GardenRegionCreatedResponse> {
-        let RegionBehavior::PlayContent = request.behavior_type;
-        let mut places = Places::default();
-        let position = places.place("position", rules::position("position", request.position))?;
-        let duration = request.duration.map(|beats| rules::duration("duration", beats));
-        let duration = duration.map(|length| places.place("duration", length)).transpose()?;
-        let fade_in = rules::position("fade_in", request.fade_in.unwrap_or_default());
-        let fade_in = places.place("fade_in", fade_in)?;
-        let fade_out = rules::position("fade_out", request.fade_out.unwrap_or_default());
-        let fade_out = places.place("fade_out", fade_out)?;
-        rules::check_fades(fade_in, fade_out, duration)?;
-        let (gain_db, pan) = (request.gain_db.unwrap_or_default(), request.pan.unwrap_or_default());
-        let offset_seconds = request.offset_seconds.unwrap_or_default();
-        rules::check_sound(gain_db, pan, offset_seconds)?;
         let name = request.name.as_deref();
         name.map_or(Ok(()), |name| check_text("name", name, NAME_CHARS_MAX))?;
-        let tags = Lineage { tags: request.tags, ..Lineage::default() };
+        let tags = std::mem::take(&mut request.tags);
+        let tags = Lineage { tags, ..Lineage::default() };
         check_lineage(&ctx, &tags).await?;
-        let content = content(&ctx, &request.content_id).await?;
-        let region = GardenRegion {
-            region_id: RegionId::from_random(ctx.rooms.kernel.entropy.bytes()),
-            position,
-            duration,
-            content_hash: content.hash,
-            mime_type: content.mime_type,
-            gain_db,
-            pan,
-            offset_seconds,
-            fade_in,
-            fade_out,
-            name: request.name,
+        let mut places = Places::default();
+        let region_id = RegionId::from_random(ctx.rooms.kernel.entropy.bytes());
+        let mut region = empty_region(region_id, &request, &mut places)?;
+        let source = source(&ctx, &request).await?;
+        let approval = request.approval.unwrap_or(RegionApproval::Auto);
+        region.state = match &source.promise {
+            Some(_) => RegionState::Pending,
+            None => rules::settled(approval, true),
         };
+        (region.content, region.promise) = (source.content, source.promise);
         let record = RegionRecord {
             region,
             owner: ctx.principal.id,
-            project: None,
-            artifact: content.artifact,
+            project: ctx.provenance().project,
+            artifact: source.artifact,
+            approval,
+            reason: None,
             tags: tags.tags,
             created_at: ctx.now().unix,
         };
@@ -209,9 +214,139 @@ impl Handler<tools::GardenTimeline> for Native {
 
 impl Handler<tools::GardenReport> for Native {
     async fn handle(ctx: Context, request: GardenReportRequest) -> Result<AckResponse> {
-        let n_told = ctx.rooms.garden.report(request.events)?;
+        let n_told = ctx.rooms.garden.report(request.events).await?;
         Ok(AckResponse { message: format!("{n_told} events are published") })
     }
+}
+
+impl Handler<tools::GardenSetLoop> for Native {
+    async fn handle(ctx: Context, request: GardenSetLoopRequest) -> Result<AckResponse> {
+        let tick = |field, beat| rules::position(field, beat).map(|rounded| rounded.ticks);
+        let start = request.start.map(|beat| tick("start", beat)).transpose()?;
+        let end = request.end.map(|beat| tick("end", beat)).transpose()?;
+        let range = rules::loop_range(start, end)?;
+        let message = range.as_ref().map_or_else(
+            || "there is no loop".to_owned(),
+            |range| format!("beats {} to {} are repeated", range.start.beats(), range.end.beats()),
+        );
+        let (garden, order) = (Arc::clone(&ctx.rooms.garden), order(&ctx));
+        let set = ctx.finishing(garden.set_loop(order, range)).await;
+        set.map_err(failure::internal)??;
+        Ok(AckResponse { message })
+    }
+}
+
+impl Handler<tools::GardenApprove> for Native {
+    async fn handle(ctx: Context, request: GardenApproveRequest) -> Result<AckResponse> {
+        let GardenApproveRequest { region_id, reason } = request;
+        decide(&ctx, region_id, Verdict::Approve, reason).await
+    }
+}
+
+impl Handler<tools::GardenReject> for Native {
+    async fn handle(ctx: Context, request: GardenRejectRequest) -> Result<AckResponse> {
+        let GardenRejectRequest { region_id, reason } = request;
+        decide(&ctx, region_id, Verdict::Reject, reason).await
+    }
+}
+
+impl Handler<tools::GardenExport> for Native {
+    async fn handle(
+        ctx: Context,
+        mut request: GardenExportRequest,
+    ) -> Result<ArtifactsCreatedResponse> {
+        let mut lineage = request.take_lineage();
+        let GardenExportRequest { start, end, format, sample_rate, .. } = request;
+        let tick = |field, beat| rules::position(field, beat).map(|rounded| rounded.ticks);
+        let start = start.map(|beat| tick("start", beat)).transpose()?;
+        let end = end.map(|beat| tick("end", beat)).transpose()?;
+        if end.is_some_and(|end| end <= start.unwrap_or_default()) {
+            return Err(Error::invalid_field("end", "`end` must lie after `start`"));
+        }
+        if sample_rate.is_some_and(|rate| !EXPORT_RATES.contains(&rate)) {
+            let (low, high) = (EXPORT_RATES.start(), EXPORT_RATES.end());
+            let message = format!("`sample_rate` must be from {low} to {high} hertz");
+            return Err(Error::invalid_field("sample_rate", message));
+        }
+        check_lineage(&ctx, &lineage).await?;
+        let arguments =
+            ExportArguments { start, end, format: format.unwrap_or_default(), sample_rate };
+        let ExportAnswer { content, size, duration_seconds, regions, soundfont } =
+            ctx.rooms.garden.export(ctx.job_id(), &arguments).await?;
+        let variation_set_id = lineage.variation_set_id;
+        for label in ["type:audio", "source:garden", "tool:garden_export"] {
+            if !lineage.tags.iter().any(|tag| tag == label) {
+                lineage.tags.push(label.to_owned());
+            }
+        }
+        let GardenContent { hash, mime_type } = content;
+        let sources = export_sources(&ctx, regions, soundfont).await?;
+        let upload = upload_record(&ctx, hash, mime_type.clone());
+        let info = Info { size, mime_type: mime_type.clone() };
+        let new = NewArtifact { content_hash: hash, info, lineage, metadata: None, sources };
+        let created = artifact::create(&ctx, new, vec![upload]).await?;
+        let made = MadeArtifact {
+            artifact_id: created.artifact_id,
+            content_hash: hash,
+            mime_type,
+            duration_seconds: Some(duration_seconds),
+        };
+        let backend = "garden".to_owned();
+        Ok(ArtifactsCreatedResponse { artifacts: vec![made], backend, variation_set_id })
+    }
+}
+
+impl Handler<tools::GardenSettle> for Native {
+    async fn handle(ctx: Context, request: GardenSettleRequest) -> Result<GardenSettledResponse> {
+        let garden = Arc::clone(&ctx.rooms.garden);
+        ctx.finishing(garden.settle(request)).await.map_err(failure::internal)?
+    }
+}
+
+impl Handler<tools::GardenMonitor> for Native {
+    async fn handle(ctx: Context, request: GardenMonitorRequest) -> Result<GardenMonitorResponse> {
+        ctx.rooms.garden.pass_on(request)
+    }
+}
+
+/// Returns what an exported file was made from: the content of each region, and the instruments of
+/// those that are MIDI. A region may belong to another principal.
+async fn export_sources(
+    ctx: &Context,
+    regions: Vec<ExportedRegion>,
+    soundfont: Option<BlobHash>,
+) -> Result<Vec<Source>> {
+    let visible = ctx.visible();
+    let found = ctx.read(move |store| {
+        let mut sources = Vec::with_capacity(regions.len());
+        for ExportedRegion { region_id, hash } in regions {
+            let record = store.region(region_id)?;
+            let is_same = |record: &&RegionRecord| {
+                record.region.content.as_ref().is_some_and(|content| content.hash == hash)
+            };
+            let artifact = record.as_ref().filter(is_same).and_then(|record| record.artifact);
+            let is_hidden = !store.may_read_blob(hash, &visible)?;
+            sources.push(Source { role: SourceRole::Region, hash, artifact, is_hidden });
+        }
+        Ok(sources)
+    });
+    let mut sources = found.await?;
+    sources.extend(soundfont.map(|hash| Source::readable(SourceRole::Soundfont, hash)));
+    Ok(sources)
+}
+
+async fn decide(
+    ctx: &Context,
+    region_id: RegionId,
+    verdict: Verdict,
+    reason: Option<String>,
+) -> Result<AckResponse> {
+    let reason_text = reason.as_deref();
+    reason_text.map_or(Ok(()), |reason| check_text("reason", reason, REASON_CHARS_MAX))?;
+    let (garden, order) = (Arc::clone(&ctx.rooms.garden), order(ctx));
+    let decided = ctx.finishing(garden.decide(order, region_id, verdict, reason)).await;
+    let state = decided.map_err(failure::internal)??;
+    Ok(AckResponse { message: format!("{region_id} is {}", state.as_str()) })
 }
 
 async fn transport(ctx: &Context, command: Transport) -> Result<AckResponse> {
@@ -248,22 +383,100 @@ impl Places {
     }
 }
 
-/// The content of a new region, which its caller may read.
-struct RegionContent {
-    artifact: Option<ArtifactId>,
-    hash: BlobHash,
-    mime_type: String,
+/// Makes a region of a request, without what it plays.
+fn empty_region(
+    region_id: RegionId,
+    request: &GardenCreateRegionRequest,
+    places: &mut Places,
+) -> Result<GardenRegion> {
+    let position = places.place("position", rules::position("position", request.position))?;
+    let duration = request.duration.map(|beats| rules::duration("duration", beats));
+    let duration = duration.map(|length| places.place("duration", length)).transpose()?;
+    let mut length = |field: &str, beats: Option<f64>| {
+        places.place(field, rules::position(field, beats.unwrap_or_default()))
+    };
+    let fade_in = length("fade_in", request.fade_in)?;
+    let fade_out = length("fade_out", request.fade_out)?;
+    let crossfade = length("crossfade", request.crossfade)?;
+    rules::check_fades(fade_in, fade_out, duration)?;
+    rules::check_crossfade(crossfade, duration)?;
+    let repeat = request.repeat.unwrap_or(1);
+    rules::check_repeat(repeat)?;
+    let (gain_db, pan) = (request.gain_db.unwrap_or_default(), request.pan.unwrap_or_default());
+    let offset_seconds = request.offset_seconds.unwrap_or_default();
+    rules::check_sound(gain_db, pan, offset_seconds)?;
+    Ok(GardenRegion {
+        region_id,
+        position,
+        duration,
+        state: RegionState::Pending,
+        content: None,
+        promise: None,
+        repeat,
+        gain_db,
+        pan,
+        offset_seconds,
+        fade_in,
+        fade_out,
+        crossfade,
+        name: request.name.clone(),
+    })
 }
 
-/// Finds content by artifact or hash, with the sight of the caller.
-async fn content(ctx: &Context, content_id: &str) -> Result<RegionContent> {
+/// What a new region plays: content that is there, or what a job is making.
+struct RegionSource {
+    artifact: Option<ArtifactId>,
+    content: Option<GardenContent>,
+    promise: Option<GardenPromise>,
+}
+
+/// Finds what a region plays, with the sight of its caller.
+async fn source(ctx: &Context, request: &GardenCreateRegionRequest) -> Result<RegionSource> {
+    match request.behavior_type {
+        RegionBehavior::PlayContent if request.if_late.is_some() => {
+            let message = "`if_late` is for a `latent` region; this content is there";
+            Err(Error::invalid_field("if_late", message))
+        }
+        RegionBehavior::PlayContent => content(ctx, &request.content_id).await,
+        RegionBehavior::Latent => promise(ctx, request).await,
+    }
+}
+
+/// Finds the job of a region whose content is being made.
+async fn promise(ctx: &Context, request: &GardenCreateRegionRequest) -> Result<RegionSource> {
+    if request.duration.is_none() {
+        let message = "a `latent` region needs `duration`: the length of its content is not known";
+        return Err(Error::invalid_field("duration", message));
+    }
+    let job_id: JobId = request.content_id.parse().map_err(|_| {
+        let message = "`content_id` of a `latent` region must be the id of a job";
+        Error::invalid_field("content_id", message)
+    })?;
+    let job = visible_job(ctx, job_id).await?;
+    if matches!(job.state, JobState::Failed | JobState::Cancelled) {
+        let state = job.state.as_str();
+        let message = format!("`content_id` names a job that made nothing: {job_id} is {state}");
+        return Err(Error::invalid_field("content_id", message));
+    }
+    let if_late = request.if_late.unwrap_or(IfLate::Silence);
+    let promise = Some(GardenPromise { job_id, if_late });
+    Ok(RegionSource { artifact: None, content: None, promise })
+}
+
+/// Finds content by artifact or hash.
+async fn content(ctx: &Context, content_id: &str) -> Result<RegionSource> {
+    let found = |artifact, hash, mime_type| RegionSource {
+        artifact,
+        content: Some(GardenContent { hash, mime_type }),
+        promise: None,
+    };
     if let Ok(id) = content_id.parse::<ArtifactId>() {
         let artifact = visible_artifact(ctx, id).await?;
-        let (hash, mime_type) = (artifact.content_hash, artifact.mime_type);
-        return Ok(RegionContent { artifact: Some(id), hash, mime_type });
+        return Ok(found(Some(id), artifact.content_hash, artifact.mime_type));
     }
     let hash: BlobHash = content_id.parse().map_err(|_| {
-        let message = "`content_id` must be an artifact's id or the hash of stored content";
+        let message = "`content_id` must be an artifact's id or the hash of stored content; for \
+                       what a job is making, use `behavior_type` `latent`";
         Error::invalid_field("content_id", message)
     })?;
     let own_type = check_readable(ctx, hash).await?;
@@ -271,23 +484,38 @@ async fn content(ctx: &Context, content_id: &str) -> Result<RegionContent> {
     let inspect = move || blobs.inspect(hash).map_err(failure::read_blob);
     let info = ctx.rooms.kernel.blocking(inspect).await?;
     let Info { mime_type, .. } = info.ok_or_else(|| Error::not_found("blob", hash))?;
-    Ok(RegionContent { artifact: None, hash, mime_type: own_type.unwrap_or(mime_type) })
+    Ok(found(None, hash, own_type.unwrap_or(mime_type)))
 }
 
 /// Describes a region: its place to everyone, its content to those who may see it.
-fn region_info(principal: &Principal, record: RegionRecord) -> GardenRegionInfo {
+fn region_info(
+    principal: &Principal,
+    record: RegionRecord,
+    last_heard_at: Option<UnixMs>,
+) -> GardenRegionInfo {
     let is_seen = policy::sight(principal).includes(record.owner, record.project);
-    let RegionRecord { region, owner, artifact, tags, .. } = record;
+    let RegionRecord { region, owner, artifact, approval, reason, tags, .. } = record;
+    let (content_hash, mime_type) =
+        region.content.map(|content| (content.hash, content.mime_type)).unzip();
+    let (job_id, if_late) = region.promise.map(|promise| (promise.job_id, promise.if_late)).unzip();
     let content = is_seen.then(|| GardenRegionContent {
-        behavior_type: RegionBehavior::PlayContent,
+        behavior_type: match job_id {
+            Some(_) => RegionBehavior::Latent,
+            None => RegionBehavior::PlayContent,
+        },
         artifact_id: artifact,
-        content_hash: region.content_hash,
-        mime_type: region.mime_type,
+        content_hash,
+        mime_type,
+        job_id,
+        if_late,
+        approval,
+        reason,
         gain_db: region.gain_db,
         pan: region.pan,
         offset_seconds: region.offset_seconds,
         fade_in: region.fade_in.beats(),
         fade_out: region.fade_out.beats(),
+        crossfade: region.crossfade.beats(),
         name: region.name,
         tags,
     });
@@ -295,7 +523,18 @@ fn region_info(principal: &Principal, record: RegionRecord) -> GardenRegionInfo 
         region_id: region.region_id,
         position: region.position.beats(),
         duration: region.duration.unwrap_or_default().beats(),
+        repeat: region.repeat,
+        state: region.state,
         yours: rules::may_change(principal, owner),
+        last_heard_at,
         content,
+    }
+}
+
+fn tempo_point(change: &TempoChange) -> GardenTempoPoint {
+    GardenTempoPoint {
+        beat: change.at.beats(),
+        bpm: change.bpm,
+        time_signature: format!("{}/{}", change.beats_per_bar, change.beat_unit),
     }
 }

@@ -152,11 +152,10 @@ impl Handler<tools::JobSleep> for Native {
     }
 }
 
-async fn visible_job(ctx: &Context, id: JobId) -> Result<JobRecord> {
-    let sight = ctx.sight();
-    ctx.read(move |store| store.job(id))
+pub(super) async fn visible_job(ctx: &Context, id: JobId) -> Result<JobRecord> {
+    let visible = ctx.visible();
+    ctx.read(move |store| store.visible_job(id, &visible))
         .await?
-        .filter(|record| sight.includes(record.owner, record.project))
         .ok_or_else(|| Error::not_found("job", id))
 }
 

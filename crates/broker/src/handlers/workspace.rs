@@ -21,6 +21,7 @@ use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio_util::sync::CancellationToken;
 
+use super::artifact::NewArtifact;
 use super::cas::{check_readable, uploaded};
 use super::{Native, artifact};
 use crate::failure;
@@ -63,7 +64,10 @@ impl Handler<tools::WorkspaceGet> for Native {
                 tags: vec!["workspace".to_owned(), id.to_string()],
                 ..Lineage::default()
             };
-            let made = artifact::create(&ctx, hash, info, lineage, None, vec![upload]).await?;
+            // The files of a workspace are not stored content.
+            let sources = Vec::new();
+            let new = NewArtifact { content_hash: hash, info, lineage, metadata: None, sources };
+            let made = artifact::create(&ctx, new, vec![upload]).await?;
             answer.artifact_id = Some(made.artifact_id);
         } else {
             ctx.commit(vec![upload]).await?;

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use ringback_proto::ids::{JobId, ProjectId};
+use ringback_core::policy::Provenance;
+use ringback_proto::ids::JobId;
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::tool::ToolRow;
 use ringback_proto::{Result, ToolRequest, ToolResponse};
@@ -26,7 +27,8 @@ pub(crate) struct LiveJob {
     pub(crate) owner: PrincipalId,
     /// The session key, if an agent started it: the job may do no more than the key.
     pub(super) held: Option<Credential>,
-    pub(super) project: Option<ProjectId>,
+    /// Where the call came from.
+    pub(crate) provenance: Provenance,
     /// The trace of the call that started it, if it has one.
     pub(super) trace: Span,
     pub(super) request: Mutex<Option<ToolRequest>>,
@@ -97,7 +99,7 @@ impl LiveJob {
             row: request.row(),
             owner,
             held: None,
-            project: None,
+            provenance: Provenance::default(),
             trace: Span::none(),
             request: Mutex::new(Some(request)),
             sent: None,

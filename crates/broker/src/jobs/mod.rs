@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::FutureExt as _;
 use ringback_core::deadline::Deadline;
-use ringback_core::jobs::{JobLimits, JobTable, Release, StopReason, WorkEnd, WorkResult, resumes};
+use ringback_core::jobs::{
+    JobClass, JobLimits, JobTable, Release, StopReason, WorkEnd, WorkResult, resumes,
+};
+use ringback_core::policy::Provenance;
 use ringback_core::{Effects, Now};
 use ringback_proto::chunk::Delivery;
 use ringback_proto::error::ToolError;
@@ -69,6 +72,7 @@ enum SubmitFailure {
 pub(crate) struct Submission {
     pub(crate) request: ToolRequest,
     pub(crate) owner: PrincipalId,
+    pub(crate) provenance: Provenance,
     /// The session key, if an agent started it.
     pub(crate) held: Option<Credential>,
     pub(crate) repeat: Option<RepeatKey>,
@@ -123,14 +127,15 @@ impl Jobs {
     /// Starts a job, unless the same request has started one already. It is durable when this
     /// returns.
     pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<SubmitOutcome> {
-        let Submission { request, owner, held, repeat, deadline, stream, sent, trace } = submission;
+        let Submission { request, owner, provenance, held, .. } = submission;
+        let Submission { repeat, deadline, stream, sent, trace, .. } = submission;
         let id = new_id(self.kernel.now(), self.kernel.entropy.bytes());
         let record = JobRecord {
             id,
             tool: request.row().name.to_owned(),
             owner,
-            project: None,
-            session: held.as_ref().and_then(Credential::session),
+            project: provenance.project,
+            session: provenance.session,
             repeat,
             request: encode_request(&request)?,
             state: JobState::Pending,
@@ -142,13 +147,14 @@ impl Jobs {
             completed_at: None,
             expires_at: None,
         };
-        let live = Arc::new(LiveJob { trace, held, sent, ..LiveJob::new(id, request, owner) });
+        let new = LiveJob::new(id, request, owner);
+        let live = Arc::new(LiveJob { provenance, trace, held, sent, ..new });
         if let Some(stream) = stream {
             live.attach(stream);
         }
-        let timing = live.row.timing;
+        let row = live.row;
         let interest = Interest::new(self, Arc::clone(&live));
-        let effects = lock(&self.table).submit(record, timing, deadline, self.kernel.now())?;
+        let effects = lock(&self.table).submit(record, row, deadline, self.kernel.now())?;
         lock(&self.live).insert(id, live);
         if let Some(deadline) = deadline {
             self.kernel.alarm.add(deadline.at);
@@ -219,14 +225,17 @@ impl Jobs {
                 tracing::error!(job = %record.id, tool = record.tool, "cannot read a stored job");
                 continue;
             };
-            let timing = request.row().timing;
-            if resumes(&record, timing) {
-                let live = LiveJob::new(record.id, request, record.owner);
+            let class = JobClass::from(request.row());
+            if resumes(&record, class) {
+                let (project, session) = (record.project, record.session);
+                let provenance = Provenance { project, session };
+                let new = LiveJob::new(record.id, request, record.owner);
+                let live = LiveJob { provenance, ..new };
                 // An earlier run returned its id, or may have.
                 lock(&live.callers).is_known = true;
                 lock(&self.live).insert(record.id, Arc::new(live));
             }
-            known.push((record, timing));
+            known.push((record, class));
         }
         let effects = lock(&self.table).restore(known, self.kernel.now());
         let driving =
@@ -276,13 +285,13 @@ impl Jobs {
         if let StreamChunk::Progress { percent, message } = &chunk {
             let event =
                 Event::JobProgress { job_id: job.id, percent: *percent, message: message.clone() };
-            self.kernel.publish(event, job.owner, job.project);
+            self.kernel.publish(event, job.owner, job.provenance.project);
         }
         let streams = lock(&job.streams).clone();
         for stream in streams {
             if chunk.delivery() != Delivery::Lossless {
                 let event = Event::StreamChunk { stream_id: stream.id, chunk: chunk.clone() };
-                self.kernel.publish(event, job.owner, job.project);
+                self.kernel.publish(event, job.owner, job.provenance.project);
             }
             stream.send(chunk.clone()).await;
         }
@@ -407,6 +416,7 @@ impl Jobs {
         let ctx = Context {
             rooms,
             principal,
+            tool: live.row.name,
             job: Some(Arc::clone(live)),
             edge: None,
             stop: live.stop.clone(),

@@ -87,11 +87,14 @@ impl Jobs {
     ) -> Result<SubmitOutcome> {
         let started = Instant::now();
         // Not for a repeat: it has been sent before.
-        let sent = self.rooms.upgrade().and_then(|rooms| rooms.garden.send_early(&request));
+        let rooms = self.rooms.upgrade();
+        let sent = rooms.as_ref().and_then(|rooms| rooms.garden.send_early(&request));
+        let provenance = rooms.map(|rooms| rooms.provenance(&call.principal));
         let was_sent = sent.is_some();
         let submission = Submission {
             request,
             owner: call.principal.id,
+            provenance: provenance.unwrap_or_default(),
             held: call.held.clone(),
             repeat: call.repeat,
             deadline: Some(call.deadline),

@@ -41,6 +41,9 @@ const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(2);
 /// Only a person can free a full disk; afterwards jobs should continue without much delay.
 const FULL_DISK_PAUSE: Duration = Duration::from_millis(250);
 
+/// Another program, such as a shell on the database, holds its lock for a transaction.
+const LOCKED_PAUSE: Duration = Duration::from_millis(50);
+
 /// The state that all rooms share. It contains no room's table.
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -78,7 +81,7 @@ impl Kernel {
     }
 
     /// Like [`Self::commit`], for records of work in progress that cannot be refused: waits for
-    /// room in the queue and, unless the daemon stops, for disk space.
+    /// room in the queue and, unless the daemon stops, for disk space and the end of a foreign lock.
     pub(crate) async fn commit_for_sure(&self, records: &[Record]) -> Result<Vec<WriteOutcome>> {
         loop {
             let pause = match self.commit_with_reserve(records.to_vec()).await {
@@ -87,6 +90,7 @@ impl Kernel {
                     self.disk_full.notify_one();
                     FULL_DISK_PAUSE
                 }
+                Ok(Err(CommitError::Locked)) if !self.stopping.is_cancelled() => LOCKED_PAUSE,
                 Ok(written) => return written.map_err(failure::commit),
             };
             tokio::time::sleep(pause).await;

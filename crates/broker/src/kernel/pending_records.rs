@@ -78,7 +78,7 @@ impl Kernel {
         }
         match self.commit_with_reserve(records.clone()).await {
             Ok(Ok(_)) => Ok(()),
-            Err(QueueFull) | Ok(Err(CommitError::DiskFull)) => {
+            Err(QueueFull) | Ok(Err(CommitError::DiskFull | CommitError::Locked)) => {
                 self.pending_records.push(records);
                 Ok(())
             }
@@ -107,7 +107,7 @@ impl Kernel {
             };
             match self.commit_with_reserve(records.clone()).await {
                 Ok(Ok(_)) => {}
-                Err(QueueFull) | Ok(Err(CommitError::DiskFull)) => {
+                Err(QueueFull) | Ok(Err(CommitError::DiskFull | CommitError::Locked)) => {
                     lock(&self.pending_records.waiting).push_front(records);
                     return false;
                 }

@@ -82,9 +82,15 @@ const fn names(tool: ToolKind) -> Names {
         | ToolKind::ArtifactGet
         | ToolKind::ArtifactList
         | ToolKind::AddAnnotation
+        | ToolKind::GraphBind
+        | ToolKind::GraphTag
+        | ToolKind::GraphConnect
+        | ToolKind::GraphFind
+        | ToolKind::GraphContext
         | ToolKind::JobStatus
         | ToolKind::JobList
         | ToolKind::JobPoll
+        | ToolKind::GraphQuery
         | ToolKind::JobCancel
         | ToolKind::JobSleep
         | ToolKind::EventPoll
@@ -118,6 +124,12 @@ const fn names(tool: ToolKind) -> Names {
         | ToolKind::GardenMoveRegion
         | ToolKind::GardenDeleteRegion
         | ToolKind::GardenTimeline
+        | ToolKind::GardenSetLoop
+        | ToolKind::GardenApprove
+        | ToolKind::GardenReject
+        | ToolKind::GardenExport
+        | ToolKind::GardenSettle
+        | ToolKind::GardenMonitor
         | ToolKind::GardenReport => Names::Nothing,
     }
 }

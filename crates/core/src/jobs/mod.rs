@@ -9,6 +9,7 @@ use ringback_proto::ids::{BlobHash, JobId, ProjectId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobEnd, JobRecord, JobState, Record, UnixMs};
 use ringback_proto::timing::ToolTiming;
+use ringback_proto::tool::ToolRow;
 use ringback_proto::{Certainty, Error, ErrorKind, Result};
 
 use crate::deadline::Deadline;
@@ -124,10 +125,33 @@ enum Place {
     Command,
 }
 
+/// What decides where a job runs, and how long it is kept after its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobClass {
+    /// The timing of its tool.
+    pub timing: ToolTiming,
+    /// Whether a service does its work. It needs no slot then: a region for what the running jobs
+    /// make could otherwise not be placed while they run.
+    pub is_elsewhere: bool,
+}
+
+impl From<ToolTiming> for JobClass {
+    fn from(timing: ToolTiming) -> Self {
+        Self { timing, is_elsewhere: false }
+    }
+}
+
+impl From<&ToolRow> for JobClass {
+    fn from(row: &ToolRow) -> Self {
+        Self { timing: row.timing, is_elsewhere: row.service.is_some() }
+    }
+}
+
 impl Place {
-    const fn of(timing: ToolTiming) -> Self {
-        match timing {
+    const fn of(class: JobClass) -> Self {
+        match class.timing {
             ToolTiming::FireAndForget => Self::Command,
+            ToolTiming::AsyncShort if class.is_elsewhere => Self::Command,
             ToolTiming::Sync
             | ToolTiming::AsyncShort
             | ToolTiming::AsyncMedium
@@ -140,10 +164,10 @@ impl Place {
 /// Work that an agent started with its session key ends with its session, and a command is for the
 /// moment at which it was given.
 #[must_use]
-pub fn resumes(record: &JobRecord, timing: ToolTiming) -> bool {
+pub fn resumes(record: &JobRecord, class: impl Into<JobClass>) -> bool {
     record.state == JobState::Pending
         && record.session.is_none()
-        && Place::of(timing) == Place::Slot
+        && Place::of(class.into()) == Place::Slot
 }
 
 #[derive(Debug)]
@@ -151,7 +175,7 @@ struct LiveJob {
     tool: String,
     owner: PrincipalId,
     project: Option<ProjectId>,
-    timing: ToolTiming,
+    class: JobClass,
     phase: Phase,
     stop: Option<StopReason>,
     deadline: Option<Deadline>,
@@ -206,11 +230,12 @@ impl JobTable {
     pub fn submit(
         &mut self,
         mut record: JobRecord,
-        timing: ToolTiming,
+        class: impl Into<JobClass>,
         deadline: Option<Deadline>,
         now: Now,
     ) -> Result<Effects<Release>> {
-        let place = Place::of(timing);
+        let class = class.into();
+        let place = Place::of(class);
         self.check_room(record.owner, place)?;
         let runs = match place {
             Place::Slot => self.n_running < self.limits.running_max && self.queue.is_empty(),
@@ -220,7 +245,7 @@ impl JobTable {
         record.created_at = now.unix;
         record.started_at = runs.then_some(now.unix);
         self.occupy(place, runs);
-        self.insert(&record, timing, Phase::Creating { runs }, deadline);
+        self.insert(&record, class, Phase::Creating { runs }, deadline);
         let id = record.id;
         Ok(Effects {
             write: vec![Record::JobCreated(Box::new(record))],
@@ -257,17 +282,17 @@ impl JobTable {
     }
 
     /// Restores jobs after a restart: pending jobs keep waiting, running ones were interrupted.
-    pub fn restore(&mut self, records: Vec<(JobRecord, ToolTiming)>, now: Now) -> Effects<Release> {
+    pub fn restore(&mut self, records: Vec<(JobRecord, JobClass)>, now: Now) -> Effects<Release> {
         let mut effects = Effects::default();
-        for (record, timing) in records {
+        for (record, class) in records {
             match record.state {
-                JobState::Pending if resumes(&record, timing) => {
-                    self.insert(&record, timing, Phase::Pending, None);
+                JobState::Pending if resumes(&record, class) => {
+                    self.insert(&record, class, Phase::Pending, None);
                     self.queue.push_back(record.id);
                 }
                 JobState::Pending | JobState::Running => {
-                    self.insert(&record, timing, Phase::Running, None);
-                    self.occupy(Place::of(timing), true);
+                    self.insert(&record, class, Phase::Running, None);
+                    self.occupy(Place::of(class), true);
                     let end = WorkEnd::Failed(Box::new(interrupted("the daemon stopped")));
                     self.end(record.id, end, now, &mut effects);
                 }
@@ -320,7 +345,7 @@ impl JobTable {
                 Phase::Starting | Phase::Running => true,
                 Phase::Pending | Phase::Ending(_) => false,
             };
-            let place = Place::of(live.timing);
+            let place = Place::of(live.class);
             self.vacate(place, held_a_place);
             self.remove(job);
             self.promote(now, &mut effects);
@@ -433,12 +458,12 @@ impl JobTable {
     fn end(&mut self, job: JobId, end: WorkEnd, now: Now, effects: &mut Effects<Release>) {
         let live = self.live.get_mut(&job).expect("only live jobs end");
         let ran = live.phase == Phase::Running;
-        let end = job_end(&live.tool, live.timing, live.stop, end, ran, now.unix);
+        let end = job_end(&live.tool, live.class.timing, live.stop, end, ran, now.unix);
         live.phase = Phase::Ending(end.state);
         if let Some(deadline) = live.deadline.take() {
             self.by_deadline.remove(&(deadline.at, job));
         }
-        let place = Place::of(live.timing);
+        let place = Place::of(live.class);
         self.vacate(place, ran);
         effects.write.push(Record::JobEnded { id: job, end: Box::new(end) });
         effects.release.push(Release::Settled(job));
@@ -448,21 +473,21 @@ impl JobTable {
     fn insert(
         &mut self,
         record: &JobRecord,
-        timing: ToolTiming,
+        class: JobClass,
         phase: Phase,
         deadline: Option<Deadline>,
     ) {
         if let Some(deadline) = deadline {
             self.by_deadline.insert((deadline.at, record.id));
         }
-        let place = Place::of(timing);
+        let place = Place::of(class);
         *self.per_principal.entry((record.owner, place)).or_default() += 1;
         self.n_commands += usize::from(place == Place::Command);
         let live = LiveJob {
             tool: record.tool.clone(),
             owner: record.owner,
             project: record.project,
-            timing,
+            class,
             phase,
             stop: None,
             deadline,
@@ -475,7 +500,7 @@ impl JobTable {
         if let Some(deadline) = live.deadline {
             self.by_deadline.remove(&(deadline.at, job));
         }
-        let place = Place::of(live.timing);
+        let place = Place::of(live.class);
         self.n_commands -= usize::from(place == Place::Command);
         let key = (live.owner, place);
         if let Some(n_own) = self.per_principal.get_mut(&key) {

@@ -212,7 +212,8 @@ fn a_deadline_stops_running_work_and_fails_pending_work() {
 fn after_a_restart_pending_jobs_run_and_running_ones_were_interrupted() {
     let mut table = table(1);
     let running = JobRecord { state: JobState::Running, ..record(1) };
-    let records = [running, record(2), record(3)].map(|record| (record, ToolTiming::AsyncShort));
+    let records =
+        [running, record(2), record(3)].map(|record| (record, ToolTiming::AsyncShort.into()));
     let effects = table.restore(records.to_vec(), NOW);
     check(&effects, ".1failed >2");
     assert_eq!(error_of(&effects).context.reason.as_deref(), Some("interrupted"));
@@ -226,7 +227,7 @@ fn after_a_restart_nothing_runs_that_an_agent_began_with_its_key() {
     let mut table = table(1);
     let session = Some(ringback_proto::ids::SessionId::from_random([1; 16]));
     let held = JobRecord { session, ..record(1) };
-    let records = [held, record(2)].map(|record| (record, ToolTiming::AsyncShort));
+    let records = [held, record(2)].map(|record| (record, ToolTiming::AsyncShort.into()));
     check(&table.restore(records.to_vec(), NOW), ".1failed >2");
     check(&table.settled(job(1), NOW), "=1failed ended1");
 }
@@ -291,6 +292,20 @@ fn command(table: &mut JobTable, number: u8) -> Result<Effects<Release>> {
     table.submit(record(number), ToolTiming::FireAndForget, None, NOW)
 }
 
+/// Rule: a region for what the running jobs make can be placed while they run.
+#[test]
+fn short_work_of_a_service_needs_no_slot() {
+    let mut table = table(1);
+    check(&submit(&mut table, 1).unwrap(), "+1r");
+    for (number, name, state) in
+        [(2, "garden_create_region", "r"), (3, "garden_export", "p"), (4, "abc_to_midi", "p")]
+    {
+        let row = ringback_proto::tool::find(name).unwrap();
+        let effects = table.submit(record(number), row, None, NOW).unwrap();
+        check(&effects, &format!("+{number}{state}"));
+    }
+}
+
 #[test]
 fn a_command_runs_without_a_slot_and_past_a_full_queue() {
     let mut table = table(1);
@@ -328,7 +343,7 @@ fn a_command_from_before_a_restart_is_interrupted_whatever_its_state() {
         let mut table = table(1);
         let before = JobRecord { state, ..record(1) };
         assert!(!resumes(&before, ToolTiming::FireAndForget));
-        let effects = table.restore(vec![(before, ToolTiming::FireAndForget)], NOW);
+        let effects = table.restore(vec![(before, ToolTiming::FireAndForget.into())], NOW);
         check(&effects, ".1failed");
         assert_eq!(error_of(&effects).context.reason.as_deref(), Some("interrupted"));
         check(&table.settled(job(1), NOW), "=1failed ended1");

@@ -133,6 +133,30 @@ fn the_key_of_a_session_sees_its_project_and_not_what_others_do_in_it() {
     assert_eq!(sight(&passed), sight(&some));
 }
 
+/// Rule: what is made belongs to the session that holds the key and to its project; what a user
+/// makes, to the one project of the token.
+#[test]
+fn what_is_made_belongs_to_the_session_and_project_of_its_key() {
+    let (one, other) = (project(), ProjectId::from_random([8; 16]));
+    let of = |projects: Vec<ProjectId>| principal(Level::Write, Target::Projects(projects));
+    let nowhere = Provenance::default();
+    let in_one = Provenance { project: Some(one), session: None };
+    assert_eq!(provenance(&of(vec![one]), None), in_one);
+    assert_eq!(provenance(&of(vec![one, other]), None), nowhere);
+    assert_eq!(provenance(&of(vec![]), None), nowhere);
+    let all = principal(Level::Admin, Target::Everything);
+    assert_eq!(provenance(&all, None), nowhere);
+    for key in [AgentKey::Made, AgentKey::Passed] {
+        for user in [all.clone(), of(vec![one, other])] {
+            let agent = held(key, user);
+            let session = agent.held_by.map(|holder| holder.session);
+            assert!(session.is_some());
+            let there = Provenance { project: Some(other), session };
+            assert_eq!(provenance(&agent, Some(other)), there);
+        }
+    }
+}
+
 #[test]
 fn nobody_grants_more_than_it_has() {
     let a = ProjectId::from_random([2; 16]);

@@ -145,6 +145,7 @@ fn content(generator: &mut SchemaGenerator, contents: &[Content]) -> Map<String,
                 ("text/event-stream", json!({ "type": "string", "description": about }))
             }
             Content::Bytes => ("*/*", json!({})),
+            Content::Media(kind) => (*kind, json!({})),
             Content::Text(kind) => (*kind, json!({ "type": "string" })),
         };
         described.insert(kind.to_owned(), json!({ "schema": schema }));

@@ -29,6 +29,8 @@ pub(crate) enum Content {
     Events(&'static str),
     /// Bytes of any kind.
     Bytes,
+    /// Bytes of this type.
+    Media(&'static str),
     /// Text of this type.
     Text(&'static str),
 }

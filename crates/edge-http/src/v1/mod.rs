@@ -6,11 +6,13 @@ mod blobs;
 mod call;
 mod job_events;
 mod jobs;
+mod monitor;
 mod preferences;
 mod range;
 mod session_events;
 mod sessions;
 mod tickets;
+mod timeline;
 mod tokens;
 mod tools;
 
@@ -33,6 +35,8 @@ pub(crate) fn routes() -> Vec<Route> {
         sessions::routes(),
         tokens::routes(),
         tickets::routes(),
+        timeline::routes(),
+        monitor::routes(),
         audit::routes(),
     ];
     areas.into_iter().flatten().collect()

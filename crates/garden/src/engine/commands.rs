@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use ringback_proto::garden::command::{SetTempoArguments, TransportAnswer};
 use ringback_proto::garden::{
-    GardenAt, GardenRegion, TempoChange, Ticks, TransportCause, TransportState,
+    GardenAt, GardenContent, GardenRegion, LoopRange, RegionState, TempoChange, Ticks,
+    TransportCause, TransportState,
 };
 use ringback_proto::ids::{JobId, RegionId};
 use ringback_proto::{Error, ErrorKind};
 
-use super::{Engine, Replan, forget_lateness};
+use super::{Engine, HeardLog, Replan};
 use crate::sound::Sound;
 use crate::tempo::{BPM_MAX, BPM_MIN};
-use crate::timeline::TimelineError;
+use crate::timeline::{TimelineError, may_sound};
 use crate::transport::{Action, TransportError};
 
 /// The lower numbers of time signatures.
@@ -36,13 +37,16 @@ impl Engine {
             self.check_playable(at)?;
         }
         let was = (self.heard.state(), self.heard.frame());
-        let acted = self.heard.command(action, at, job_id, &self.map).map_err(refused)?;
+        let commanded = self.heard.command(action, at, job_id, &self.map, &self.course);
+        let acted = commanded.map_err(refused)?;
         let is = (self.heard.state(), self.heard.frame());
         if !acted {
             self.change_plan(Replan::Continue);
         } else if was != is {
             self.change_plan(Replan::Jump);
-            forget_lateness(&mut self.voices);
+            self.report_heard(HeardLog::take_all);
+            self.repeating = None;
+            self.mixer.forget_lateness();
             self.wants_changed = true;
             self.report_transport(TransportCause::Command, job_id);
         }
@@ -55,6 +59,8 @@ impl Engine {
         if self.heard.is_playing() {
             self.heard.emergency_pause();
             self.change_plan(Replan::Jump);
+            self.report_heard(HeardLog::take_all);
+            self.repeating = None;
             self.report_transport(TransportCause::Emergency, None);
         }
         self.transport_answer()
@@ -76,7 +82,13 @@ impl Engine {
             let message = format!("{} is not a tempo from {BPM_MIN} to {BPM_MAX}", arguments.bpm);
             return Err(Error::invalid_field("bpm", message));
         }
-        let at = self.tempo_moment(arguments)?;
+        let default = self.heard.is_playing().then_some(GardenAt::NextBar);
+        let at = match (arguments.position, arguments.at.or(default)) {
+            (Some(position), _) => position,
+            (None, Some(at)) => self.heard.tempo_moment(at, &self.map).map_err(refused)?,
+            // At rest it holds from the start.
+            (None, None) => Ticks(0),
+        };
         let here = self.map.at(at.0 as f64);
         let (beats_per_bar, beat_unit) = match &arguments.time_signature {
             None => (here.beats_per_bar, here.beat_unit),
@@ -113,10 +125,43 @@ impl Engine {
         let region_id = region.region_id;
         self.timeline.create(region, revision).map_err(timeline_refused)?;
         self.follow_timeline();
-        let voice = self.voices.iter_mut().find(|voice| voice.region_id == region_id);
-        if let (Some(voice), Some(sound)) = (voice, sound) {
-            voice.set_sound(sound);
-            self.end = super::end_of(&self.voices);
+        if let Some(sound) = sound {
+            self.mixer.give(region_id, &sound);
+            self.set_course();
+        }
+        Ok(())
+    }
+
+    /// Sets the loop, or ends it.
+    ///
+    /// # Errors
+    /// `conflict` for another revision.
+    pub fn set_loop(&mut self, loop_range: Option<LoopRange>, revision: u64) -> Result<(), Error> {
+        self.n_commands += 1;
+        self.timeline.set_loop(loop_range, revision).map_err(timeline_refused)?;
+        self.follow_timeline();
+        Ok(())
+    }
+
+    /// Sets the state of a region, with its content and its sound once they are there.
+    ///
+    /// # Errors
+    /// `not_found`, or `conflict` for another revision.
+    pub fn set_region_state(
+        &mut self,
+        region_id: RegionId,
+        state: RegionState,
+        content: Option<(GardenContent, Arc<Sound>)>,
+        revision: u64,
+    ) -> Result<(), Error> {
+        self.n_commands += 1;
+        let (content, sound) = content.unzip();
+        let set = self.timeline.set_state(region_id, state, content, revision);
+        set.map_err(timeline_refused)?;
+        self.follow_timeline();
+        if let Some(sound) = sound {
+            self.mixer.give(region_id, &sound);
+            self.set_course();
         }
         Ok(())
     }
@@ -154,15 +199,17 @@ impl Engine {
     }
 
     fn check_playable(&self, at: GardenAt) -> Result<(), Error> {
-        let from = match self.heard.moment(at, &self.map).map_err(refused)? {
+        let from = match self.heard.moment(at, &self.map, &self.course).map_err(refused)? {
             Some(start) if !self.heard.is_playing() => self.map.frame(start),
             Some(_) | None => self.heard.frame(),
         };
-        if self.voices.is_empty() {
+        if !self.timeline.regions().any(|region| may_sound(region.state)) {
             let message = "there is nothing to play: place a region with `garden_create_region`";
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        if from >= self.end && self.heard.state() != TransportState::Playing {
+        let is_looped = self.course.repeat.is_some_and(|(_, end)| from < end);
+        let is_over = from >= self.course.end && !is_looped;
+        if is_over && self.heard.state() != TransportState::Playing {
             let beat = self.map.tick(from) / Ticks::PER_BEAT as f64;
             let message = format!(
                 "there is nothing to play after beat {beat:.3}: seek back with `garden_seek`, or \
@@ -171,26 +218,6 @@ impl Engine {
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         Ok(())
-    }
-
-    /// Returns where a new tempo begins. While playing it waits for the next bar, unless the
-    /// command says otherwise; at rest it holds from the start.
-    fn tempo_moment(&self, arguments: &SetTempoArguments) -> Result<Ticks, Error> {
-        if let Some(position) = arguments.position {
-            return Ok(position);
-        }
-        let tick = self.map.tick(self.heard.frame());
-        let default = self.heard.is_playing().then_some(GardenAt::NextBar);
-        let Some(at) = arguments.at.or(default) else { return Ok(Ticks(0)) };
-        match at {
-            // Ticks before the position are over.
-            GardenAt::Now => Ok(Ticks(tick.ceil() as u64)),
-            GardenAt::NextBeat => Ok(self.map.next_beat(tick)),
-            GardenAt::NextBar => Ok(self.map.next_bar(tick)),
-            GardenAt::Beat(beat) => {
-                Ticks::nearest(beat).ok_or_else(|| refused(TransportError::NotABeat { beat }))
-            }
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The engine with its ring and its callback, on a clock of frames: no real time passes.
 
+mod repeats;
+
 use std::sync::Mutex;
 
 use proptest::prelude::*;
@@ -58,7 +60,8 @@ struct Rig {
 impl Rig {
     fn new(regions: Vec<GardenRegion>) -> Self {
         let mut engine = Engine::new(RATE);
-        engine.load(GardenTimeline { revision: 0, tempo: Vec::new(), regions });
+        let timeline = GardenTimeline { revision: 0, tempo: vec![], loop_range: None, regions };
+        engine.load(timeline);
         let told = Arc::default();
         let ear = Box::new(Ear(Arc::clone(&told)));
         let (renderer, orders, player) = Renderer::new(engine, AHEAD, ear);
@@ -77,7 +80,7 @@ impl Rig {
     }
 
     fn deliver(&mut self, region: &GardenRegion, sound: Sound) {
-        let key = crate::sound::key_of(region, self.renderer.engine().tempo());
+        let key = crate::sound::key_of(region, self.renderer.engine().tempo()).unwrap();
         assert!(self.orders.deliver(Delivery::Ready(key, Arc::new(sound))));
         self.renderer.turn();
     }
@@ -318,7 +321,7 @@ fn failed_content_is_reported_and_the_rest_plays_on() {
     let broken = region(2, 0.0, Some(40.0), "audio/wav");
     let placed = broken.clone();
     rig.order(move |engine| engine.create_region(placed, None, 1)).unwrap();
-    let key = crate::sound::key_of(&broken, rig.renderer.engine().tempo());
+    let key = crate::sound::key_of(&broken, rig.renderer.engine().tempo()).unwrap();
     rig.orders.deliver(Delivery::Failed(key, "damaged".to_owned()));
     rig.transport(Action::Play, GardenAt::Now);
     rig.play(RATE as usize);

@@ -8,8 +8,7 @@ use ringback_garden::content::Source;
 use ringback_garden::garden::Garden;
 use ringback_proto::garden::{GardenDevice, GardenDeviceState, GardenEvent, TroubleKind};
 
-use crate::support::{RATE, Shop, chord, region, settings, slow};
-use ringback_proto::garden::GardenTimeline;
+use crate::support::{RATE, Shop, chord, region, settings, timeline};
 
 /// Longer than a device takes to be tried again.
 const TIME_MAX: Duration = Duration::from_secs(30);
@@ -42,7 +41,7 @@ async fn a_program_gets_what_is_played() {
     let frames = chord(RATE, 0.5, 0.7, &[220.0, 333.0]);
     shop.write("a.wav", RATE, &frames);
     let regions = vec![region(1, shop.store("a.wav", "audio/wav"), 0.0)];
-    let timeline = GardenTimeline { revision: 0, tempo: slow(), regions };
+    let timeline = timeline(regions);
     let path = shop.path("played.raw");
     let device = DeviceChoice::Command(format!("dd bs=8192 status=none of={path}"));
     shop.play(timeline, device).await;

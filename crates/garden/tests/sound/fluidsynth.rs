@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 use ringback_garden::content::{ContentError, Preparer};
 use ringback_garden::sound::key_of;
 use ringback_garden::tempo::TempoMap;
-use ringback_proto::garden::{GardenRegion, TempoChange, Ticks};
+use ringback_proto::garden::{TempoChange, Ticks};
 use ringback_studio::soundfont::{SEARCHED_DIRS, find};
 
-use crate::support::{RATE, Shop, region};
+use crate::support::{RATE, Shop, midi, region};
 
 /// The gain at which `fluidsynth` is as loud as we are.
 const GAIN: &str = "0.42";
@@ -18,7 +18,7 @@ const APART: u8 = 3;
 const KEYS: [u8; 5] = [48, 60, 64, 67, 76];
 
 /// A file of notes that last a beat each, at a tempo in microseconds per quarter note.
-fn file(tempo_us: u32) -> Vec<u8> {
+pub(crate) fn file(tempo_us: u32) -> Vec<u8> {
     let [_, a, b, c] = tempo_us.to_be_bytes();
     let mut track = vec![0, 0xFF, 0x51, 3, a, b, c];
     for (idx, key) in KEYS.iter().enumerate() {
@@ -69,13 +69,15 @@ fn midi_follows_the_timeline_and_agrees_with_fluidsynth() {
         .expect("`fluidsynth` is installed by the tests' preparation");
     assert!(status.success());
     let hash = shop.store("in.mid", "audio/midi");
-    let placed = GardenRegion { mime_type: "audio/midi".to_owned(), ..region(1, hash, 2.0) };
+    let placed = midi(1, hash, 2.0);
     let map = TempoMap::new(&[TempoChange { bpm: 90.0, ..TempoChange::DEFAULT }], RATE);
     let font = camino::Utf8PathBuf::from_path_buf(font).unwrap();
     let mut preparer = Preparer::new(shop.source(), RATE, 1 << 30, Some(font));
-    let sound = preparer.prepare(&key_of(&placed, &map)).unwrap();
+    let sound = preparer.prepare(&key_of(&placed, &map).unwrap()).unwrap();
     let mono = |[left, right]: [f32; 2]| (left + right) / 2.0;
-    let ours: Vec<f32> = (0..sound.n_frames() as usize).map(|idx| mono(sound.frame(idx))).collect();
+    let mut ours = vec![0.0; sound.n_frames() as usize * 2];
+    sound.add_to(&mut ours, 0, [1.0, 1.0]);
+    let ours: Vec<f32> = ours.chunks_exact(2).map(|frame| mono([frame[0], frame[1]])).collect();
     let theirs: Vec<f32> = shop.read("out.wav").into_iter().map(mono).collect();
     let seconds_apart = f64::from(APART) * 60.0 / 90.0;
     let pairs = notes(&ours, seconds_apart).into_iter().zip(notes(&theirs, seconds_apart));
@@ -92,8 +94,8 @@ fn midi_without_a_soundfont_says_what_to_set() {
     let shop = Shop::new();
     std::fs::write(shop.path("in.mid"), file(500_000)).unwrap();
     let hash = shop.store("in.mid", "audio/midi");
-    let placed = GardenRegion { mime_type: "audio/midi".to_owned(), ..region(1, hash, 0.0) };
-    let key = key_of(&placed, &TempoMap::new(&[], RATE));
+    let placed = midi(1, hash, 0.0);
+    let key = key_of(&placed, &TempoMap::new(&[], RATE)).unwrap();
     let refused = Preparer::new(shop.source(), RATE, 1 << 30, None).prepare(&key).unwrap_err();
     assert!(matches!(refused, ContentError::NoFont));
     assert!(refused.to_string().contains("`garden.soundfont`"), "{refused}");
@@ -107,7 +109,8 @@ fn content_that_cannot_be_played_is_an_error() {
     let text = shop.store("text", "audio/wav");
     let map = TempoMap::new(&[], RATE);
     let mut preparer = Preparer::new(shop.source(), RATE, 1 << 20, None);
-    let mut prepare = |hash| preparer.prepare(&key_of(&region(1, hash, 0.0), &map)).unwrap_err();
+    let key = |hash| key_of(&region(1, hash, 0.0), &map).unwrap();
+    let mut prepare = |hash| preparer.prepare(&key(hash)).unwrap_err();
     assert!(matches!(prepare(text), ContentError::Decode(_)));
     let missing = ringback_proto::ids::BlobHash::from_bytes([7; 32]);
     assert!(matches!(prepare(missing), ContentError::Read(_)));

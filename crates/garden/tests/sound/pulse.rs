@@ -5,9 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ringback_garden::DeviceChoice;
-use ringback_proto::garden::GardenTimeline;
 
-use crate::support::{CLOSE, RATE, Shop, chord, difference, region, slow};
+use crate::support::{CLOSE, RATE, Shop, chord, difference, region, timeline};
 
 /// Set for the process that plays on the test's own sound server.
 const STORE: &str = "GARDEN_TEST_STORE";
@@ -68,7 +67,7 @@ async fn a_process_plays_on_the_sound_server_it_is_given() {
     let Ok(dir) = std::env::var(STORE) else { return };
     let shop = Shop::at(Path::new(&dir));
     let regions = vec![region(1, shop.store("a.wav", "audio/wav"), 0.0)];
-    let timeline = GardenTimeline { revision: 0, tempo: slow(), regions };
+    let timeline = timeline(regions);
     shop.play(timeline, DeviceChoice::Pulse).await;
 }
 
@@ -84,7 +83,7 @@ async fn the_sound_server_plays_what_the_file_device_writes() {
     let recording = shop.path("recorded.raw");
     let recorder = Command::new("parec")
         .args(["-d", "garden.monitor", "--raw", "--format=float32le", "--rate=48000"])
-        .args(["--channels=2", "--latency-msec=20"])
+        .args(["--channels=2", "--latency-msec=200"])
         .env(SERVER, &address)
         .stdout(std::fs::File::create(&recording).unwrap())
         .spawn()

@@ -1,21 +1,27 @@
 //! A garden with a store of its own and no daemon, and sound files.
 
+use std::collections::HashMap;
 use std::f64::consts::TAU;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_blobs::{BlobReader, Blobs};
 use ringback_client::{Config, Credentials};
-use ringback_garden::content::Source;
+use ringback_garden::content::{Preparer, Source};
+use ringback_garden::export::{Export, file_format};
 use ringback_garden::garden::Garden;
 use ringback_garden::transport::Action;
 use ringback_garden::{DeviceChoice, Settings};
 use ringback_proto::garden::{
-    GardenEvent, GardenRegion, GardenTimeline, TempoChange, Ticks, TransportCause,
+    GardenContent, GardenEvent, GardenRegion, GardenTimeline, RegionState, TempoChange, Ticks,
+    TransportCause,
 };
 use ringback_proto::ids::{BlobHash, RegionId};
+use ringback_proto::request::SampleFormat;
+use ringback_studio::soundfont::{SEARCHED_DIRS, find};
 
 pub(crate) const RATE: u32 = 48_000;
 /// -90 dB of full scale.
@@ -74,7 +80,9 @@ impl Shop {
 
     /// Plays a timeline to its end on a device.
     pub(crate) async fn play(&self, timeline: GardenTimeline, device: DeviceChoice) {
-        let settings = Settings { device, ..settings() };
+        // A sound server of a test has no real-time rights, and shares the machine with other tests.
+        let buffer_frames = if device == DeviceChoice::Pulse { 8192 } else { 1024 };
+        let settings = Settings { device, buffer_frames, ..settings() };
         let (garden, mut events) = Garden::start(&settings, self.source()).unwrap();
         let regions = timeline.regions.clone();
         garden.handle().load(GardenTimeline { regions: Vec::new(), ..timeline }).await.unwrap();
@@ -92,6 +100,7 @@ impl Shop {
                     GardenEvent::Trouble(trouble) => panic!("{trouble:?}"),
                     GardenEvent::Transport(_)
                     | GardenEvent::Region(_)
+                    | GardenEvent::Heard(_)
                     | GardenEvent::Position(_) => {}
                 }
             }
@@ -101,10 +110,23 @@ impl Shop {
         tokio::task::spawn_blocking(|| garden.close()).await.unwrap();
     }
 
+    /// Exports a timeline into a file and reads it back.
+    pub(crate) fn exported(&self, export: Export) -> Vec<[f32; 2]> {
+        let bytes_max = settings().cache_bytes;
+        let mut preparer = Preparer::new(self.source(), export.sample_rate, bytes_max, font());
+        let file = std::fs::File::create(self.path("exported.wav")).unwrap();
+        let (writer, format) = (std::io::BufWriter::new(file), file_format(SampleFormat::F32));
+        let written = export.write(&mut preparer, writer, format, &AtomicBool::new(false));
+        let exported = written.unwrap();
+        let frames = self.read("exported.wav");
+        assert_eq!(frames.len() as u64, exported.n_frames);
+        frames
+    }
+
     /// Plays into a file and reads it back.
     pub(crate) async fn played(&self, regions: Vec<GardenRegion>) -> Vec<[f32; 2]> {
         let path = self.path("played.wav");
-        let timeline = GardenTimeline { revision: 0, tempo: slow(), regions };
+        let timeline = timeline(regions);
         self.play(timeline, DeviceChoice::File(path)).await;
         self.read("played.wav")
     }
@@ -126,7 +148,25 @@ impl Shop {
 /// Settings with large buffers: these tests are about sound, not about speed.
 pub(crate) fn settings() -> Settings {
     let daemon = Config::new("ipc:///nowhere", Credentials::None);
-    Settings { sample_rate: RATE, buffer_frames: 1024, ..Settings::new(daemon) }
+    Settings { sample_rate: RATE, buffer_frames: 1024, soundfont: font(), ..Settings::new(daemon) }
+}
+
+/// The SoundFont of this machine, if it has one.
+pub(crate) fn font() -> Option<Utf8PathBuf> {
+    let font = find(None, &SEARCHED_DIRS).ok()?;
+    Some(Utf8PathBuf::from_path_buf(font).unwrap())
+}
+
+/// Everything of a timeline, without prepared sounds.
+pub(crate) fn everything(timeline: GardenTimeline) -> Export {
+    Export {
+        timeline,
+        sounds: HashMap::new(),
+        start: Ticks(0),
+        end: None,
+        sample_rate: RATE,
+        cache_bytes: settings().cache_bytes,
+    }
 }
 
 /// A tempo at which a beat lasts a second.
@@ -134,18 +174,30 @@ pub(crate) fn slow() -> Vec<TempoChange> {
     vec![TempoChange { bpm: 60.0, ..TempoChange::DEFAULT }]
 }
 
-pub(crate) fn region(number: u8, content_hash: BlobHash, beat: f64) -> GardenRegion {
+pub(crate) fn timeline(regions: Vec<GardenRegion>) -> GardenTimeline {
+    GardenTimeline { revision: 0, tempo: slow(), loop_range: None, regions }
+}
+
+pub(crate) fn midi(number: u8, hash: BlobHash, beat: f64) -> GardenRegion {
+    let content = Some(GardenContent { hash, mime_type: "audio/midi".to_owned() });
+    GardenRegion { content, ..region(number, hash, beat) }
+}
+
+pub(crate) fn region(number: u8, hash: BlobHash, beat: f64) -> GardenRegion {
     GardenRegion {
         region_id: RegionId::from_random([number; 16]),
         position: Ticks::nearest(beat).unwrap(),
         duration: None,
-        content_hash,
-        mime_type: "audio/wav".to_owned(),
+        state: RegionState::Ready,
+        content: Some(GardenContent { hash, mime_type: "audio/wav".to_owned() }),
+        promise: None,
+        repeat: 1,
         gain_db: 0.0,
         pan: 0.0,
         offset_seconds: 0.0,
         fade_in: Ticks(0),
         fade_out: Ticks(0),
+        crossfade: Ticks(0),
         name: None,
     }
 }

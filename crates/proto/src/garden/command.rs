@@ -1,9 +1,12 @@
 //! The tools of the garden process: their arguments and answers. A tool's name with its service
 //! and an underscore in front is the name of the native tool that uses it.
 
-use super::{GardenAt, GardenRegion, TempoChange, Ticks, TransportState};
-use crate::ids::RegionId;
-use crate::request::wire_struct;
+use super::{
+    GardenAt, GardenContent, GardenRegion, LoopRange, RegionState, TempoChange, Ticks,
+    TransportState,
+};
+use crate::ids::{BlobHash, RegionId};
+use crate::request::{SampleFormat, wire_struct};
 
 /// Returns the state of the garden: no arguments, answer [`super::GardenStatus`].
 pub const STATUS: &str = "status";
@@ -23,6 +26,15 @@ pub const CREATE_REGION: &str = "create_region";
 pub const MOVE_REGION: &str = "move_region";
 /// Removes a region: [`DeleteRegionArguments`], no answer.
 pub const DELETE_REGION: &str = "delete_region";
+/// Sets the loop or ends it: [`SetLoopArguments`], no answer.
+pub const SET_LOOP: &str = "set_loop";
+/// Approves or rejects the content of a region: [`SetRegionStateArguments`], no answer.
+pub const SET_REGION_STATE: &str = "set_region_state";
+/// Renders the timeline to a file: [`ExportArguments`], [`ExportAnswer`].
+pub const EXPORT: &str = "export";
+/// Sends what is heard with `garden_monitor`, until an answer says that nobody listens:
+/// no arguments, [`MonitorAnswer`].
+pub const MONITOR: &str = "monitor";
 /// Fetches the timeline again: no arguments, no answer.
 pub const RELOAD: &str = "reload";
 /// Pauses immediately, of the service [`super::CONTROL_SERVICE`]: no arguments,
@@ -97,6 +109,69 @@ wire_struct! {
         region_id: RegionId,
         /// The revision that the timeline has with this change.
         revision: u64,
+    }
+
+    /// A loop to set.
+    SetLoopArguments {
+        /// The loop; none if absent.
+        #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
+        loop_range: Option<LoopRange>,
+        /// The revision that the timeline has with this change.
+        revision: u64,
+    }
+
+    /// A region to approve or reject.
+    SetRegionStateArguments {
+        /// The region.
+        region_id: RegionId,
+        /// Its new state: `ready` or `rejected`.
+        state: RegionState,
+        /// The revision that the timeline has with this change.
+        revision: u64,
+    }
+
+    /// A part of the timeline to render.
+    ExportArguments {
+        /// Where to start; the start of the timeline if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        start: Option<Ticks>,
+        /// Where to end; where the last region has ended if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<Ticks>,
+        /// The sample and file format.
+        format: SampleFormat,
+        /// The sample rate in hertz; that of the device if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sample_rate: Option<u32>,
+    }
+
+    /// A rendered file, stored as content.
+    ExportAnswer {
+        /// The file.
+        content: GardenContent,
+        /// Its length in bytes.
+        size: u64,
+        /// Its duration in seconds.
+        duration_seconds: f64,
+        /// The regions that are heard in it.
+        regions: Vec<ExportedRegion>,
+        /// The hash of the SoundFont that played MIDI, if there was any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        soundfont: Option<BlobHash>,
+    }
+
+    /// A region that is heard in an exported file.
+    ExportedRegion {
+        /// The region.
+        region_id: RegionId,
+        /// The hash of its content.
+        hash: BlobHash,
+    }
+
+    /// The format of the sound that is sent: 32-bit floats, little-endian, left and right in turn.
+    MonitorAnswer {
+        /// Frames per second.
+        sample_rate: u32,
     }
 
     /// Where the transport is after a command.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::TransportState;
+use super::{Ticks, TransportState};
 use crate::ids::{JobId, RegionId};
 use crate::request::wire_struct;
 
@@ -15,6 +15,10 @@ pub enum TransportCause {
     Command,
     /// The end of the last region.
     End,
+    /// The end of the loop.
+    Loop,
+    /// A region that is not ready: the bar before it is played again.
+    Vamp,
     /// An emergency pause.
     Emergency,
     /// The garden started.
@@ -31,7 +35,13 @@ pub enum RegionChange {
     Moved,
     /// It was removed.
     Deleted,
-    /// Its content cannot be played.
+    /// Its content is there, and it is played.
+    Ready,
+    /// Its content is there and waits for approval.
+    AwaitingApproval,
+    /// Its content was rejected.
+    Rejected,
+    /// Its content could not be made, or cannot be played.
     Failed,
 }
 
@@ -49,6 +59,8 @@ pub enum TroubleKind {
     Clipping,
     /// Content is missing or cannot be decoded.
     Content,
+    /// Listeners of the monitor missed a part: one of them, or the daemon, was too slow.
+    Monitor,
 }
 
 wire_struct! {
@@ -105,9 +117,20 @@ wire_struct! {
         /// The highest level of each channel since the last of these events, 1 being full scale.
         peaks: [f32; 2],
     }
+
+    /// A part of the timeline in which a region was heard without a break.
+    GardenHeard {
+        /// The region.
+        region_id: RegionId,
+        /// Where it began to be heard.
+        from: Ticks,
+        /// Where that ended.
+        to: Ticks,
+    }
 }
 
-/// An event of the garden. The daemon publishes it under the same name.
+/// An event of the garden. The daemon publishes it under the same name; `garden.heard` is only
+/// recorded.
 ///
 /// Of `garden.region`, the garden reports only [`RegionChange::Failed`]: the daemon publishes the
 /// other changes itself, once they are durable.
@@ -126,15 +149,7 @@ pub enum GardenEvent {
     /// Where playback is.
     #[serde(rename = "garden.position")]
     Position(GardenPositionEvent),
-}
-
-impl From<GardenEvent> for crate::Event {
-    fn from(event: GardenEvent) -> Self {
-        match event {
-            GardenEvent::Transport(event) => Self::GardenTransport(event),
-            GardenEvent::Region(event) => Self::GardenRegion(event),
-            GardenEvent::Trouble(event) => Self::GardenTrouble(event),
-            GardenEvent::Position(event) => Self::GardenPosition(event),
-        }
-    }
+    /// A region was heard.
+    #[serde(rename = "garden.heard")]
+    Heard(GardenHeard),
 }

@@ -1,8 +1,35 @@
 //! Artifacts and annotations.
 
 use super::wire_struct;
-use crate::ids::{AnnotationId, ArtifactId, BlobHash, ProjectId, VariationSetId};
+use crate::ids::{AnnotationId, ArtifactId, BlobHash, JobId, ProjectId, SessionId, VariationSetId};
 use crate::value::Value;
+use crate::wire_enum::wire_enum;
+
+wire_enum! {
+    /// What a tool used a source for: the field of its request that named it, without `_hash`.
+    SourceRole {
+        /// The content of the artifact itself.
+        Content = "content",
+        /// What is rendered or continued.
+        Input = "input",
+        /// What the music starts from.
+        Seed = "seed",
+        /// What a bridge starts from.
+        SectionA = "section_a",
+        /// What a bridge leads to.
+        SectionB = "section_b",
+        /// The sound that is analysed.
+        Audio = "audio",
+        /// The sound it is compared with.
+        AudioB = "audio_b",
+        /// The text of a tune.
+        Abc = "abc",
+        /// The instruments of a rendering.
+        Soundfont = "soundfont",
+        /// What a region of the garden plays.
+        Region = "region",
+    }
+}
 
 wire_struct! {
     /// A file on the daemon's machine to turn into an artifact.
@@ -82,6 +109,44 @@ wire_struct! {
         )]
         #[schemars(with = "Option<Vec<AnnotationInfo>>")]
         annotations: Vec<AnnotationInfo>,
+        /// The tool that made it; absent if it is older than this record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        /// The job that made it, even if the job has expired.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job_id: Option<JobId>,
+        /// The session whose agent made it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<SessionId>,
+        /// The contents it was made from. Lists leave them out.
+        #[serde(
+            default,
+            skip_serializing_if = "Vec::is_empty",
+            deserialize_with = "super::null_as_default"
+        )]
+        #[schemars(with = "Option<Vec<SourceInfo>>")]
+        sources: Vec<SourceInfo>,
+        /// The artifacts made from it that you may see, newest first, at most 100. Lists leave them
+        /// out.
+        #[serde(
+            default,
+            skip_serializing_if = "Vec::is_empty",
+            deserialize_with = "super::null_as_default"
+        )]
+        #[schemars(with = "Option<Vec<ArtifactId>>")]
+        derived_ids: Vec<ArtifactId>,
+    }
+
+    /// A content that an artifact was made from.
+    SourceInfo {
+        /// What its tool used it for.
+        role: SourceRole,
+        /// The newest artifact of this content when it was used, if you may see it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact_id: Option<ArtifactId>,
+        /// The hash of the content, unless it was hidden from the maker and is from you.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content_hash: Option<BlobHash>,
     }
 
     /// An annotation.

@@ -1,5 +1,7 @@
 //! `ringback artifacts`: content with tags, a creator and a history.
 
+mod lineage;
+
 use clap::{Args, Subcommand};
 use ringback_client::Client;
 use ringback_proto::ids::{ArtifactId, BlobHash, VariationSetId};
@@ -10,10 +12,11 @@ use ringback_proto::request::{
 use ringback_proto::tool::tools::{AddAnnotation, ArtifactCreate, ArtifactGet, ArtifactList};
 use ringback_proto::value::Value;
 
+use self::lineage::Lineage;
 use crate::config::Environment;
 use crate::connection::ConnectArgs;
 use crate::failure::Failure;
-use crate::screen::{Screen, json_text, moment, size};
+use crate::screen::{Screen, json_text, moment, one_line, size};
 
 /// The largest page size.
 const PAGE: u32 = 500;
@@ -22,7 +25,8 @@ const PAGE: u32 = 500;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback artifacts\n  ringback artifacts list --tag draft\n  ringback artifacts \
-                  create HASH --tag draft --creator ada\n  ringback artifacts annotate art_… \"too loud\"\n\n\
+                  create HASH --tag draft --creator ada\n  ringback artifacts annotate art_… \"too loud\"\n  \
+                  ringback artifacts lineage art_…\n\n\
                   `ringback cas put FILE` prints a HASH."
 )]
 pub struct ArtifactsArgs {
@@ -49,6 +53,14 @@ pub enum ArtifactsAction {
     },
     /// Create an artifact from stored content
     Create(CreateArgs),
+    /// Show what an artifact was made from, and what was made from it
+    Lineage {
+        /// The artifact
+        id: ArtifactId,
+        /// Draw it as SVG
+        #[arg(long, conflicts_with = "json")]
+        svg: bool,
+    },
     /// Add an annotation to an artifact
     Annotate {
         /// The artifact
@@ -131,6 +143,13 @@ async fn act(client: &Client, screen: Screen, action: ArtifactsAction) -> Result
             let created = client.call::<ArtifactCreate>(request).await?;
             screen.answer(&created, |created| created.artifact_id.to_string())
         }
+        ArtifactsAction::Lineage { id, svg } => {
+            let lineage = Lineage::find(client, id).await?;
+            if svg {
+                return screen.text(lineage.svg());
+            }
+            screen.answer(&lineage, |lineage| lineage.tree(screen))
+        }
         ArtifactsAction::Annotate { id, message, source, vibe } => {
             let request = AddAnnotationRequest { artifact_id: id, message, source, vibe };
             let added = client.call::<AddAnnotation>(request).await?;
@@ -164,10 +183,10 @@ fn table(screen: Screen, listed: &ArtifactListResponse) -> String {
     let rows = listed.artifacts.iter().map(|artifact| {
         [
             artifact.id.to_string(),
-            artifact.mime_type.clone(),
+            one_line(&artifact.mime_type),
             size(artifact.size),
-            artifact.creator.clone(),
-            artifact.tags.join(","),
+            one_line(&artifact.creator),
+            one_line(&artifact.tags.join(",")),
             moment(artifact.created_at),
         ]
     });
@@ -180,19 +199,28 @@ fn one(screen: Screen, artifact: &ArtifactInfoResponse) -> Result<String, Failur
     let mut pairs = vec![
         ("artifact", artifact.id.to_string()),
         ("content", artifact.content_hash.to_string()),
-        ("type", artifact.mime_type.clone()),
+        ("type", one_line(&artifact.mime_type)),
         ("size", size(artifact.size)),
-        ("creator", artifact.creator.clone()),
-        ("tags", artifact.tags.join(",")),
+        ("creator", one_line(&artifact.creator)),
+        ("tags", one_line(&artifact.tags.join(","))),
         ("created", moment(artifact.created_at)),
     ];
-    pairs.extend(artifact.parent_id.map(|id| ("made from", id.to_string())));
+    pairs.extend(artifact.tool.as_deref().map(|tool| ("tool", one_line(tool))));
+    pairs.extend(artifact.job_id.map(|id| ("job", id.to_string())));
+    pairs.extend(artifact.session_id.map(|id| ("session", id.to_string())));
+    for source in &artifact.sources {
+        let artifact = source.artifact_id.map(|id| id.to_string());
+        let what = artifact.or_else(|| source.content_hash.map(|hash| hash.to_string()));
+        let what = what.unwrap_or_else(|| "of another owner".to_owned());
+        pairs.push(("made from", format!("{} {what}", source.role.as_str())));
+    }
+    pairs.extend(artifact.parent_id.map(|id| ("parent", id.to_string())));
     pairs.extend(artifact.variation_set_id.map(|id| ("variation of", id.to_string())));
     if let Some(metadata) = &artifact.metadata {
         pairs.push(("metadata", json_text(metadata, false)?));
     }
     for remark in &artifact.annotations {
-        let (message, source) = (&remark.message, &remark.source);
+        let (message, source) = (one_line(&remark.message), one_line(&remark.source));
         pairs.push(("annotation", format!("{message} ({source}, {})", moment(remark.created_at))));
     }
     Ok(screen.pairs(&pairs))

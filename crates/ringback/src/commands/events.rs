@@ -177,6 +177,9 @@ pub(crate) fn event_text(event: &SequencedEvent) -> String {
                 RegionChange::Created => "is placed",
                 RegionChange::Moved => "is moved",
                 RegionChange::Deleted => "is deleted",
+                RegionChange::Ready => "is ready",
+                RegionChange::AwaitingApproval => "awaits approval",
+                RegionChange::Rejected => "is rejected",
                 RegionChange::Failed => "cannot be played",
             };
             format!("{} {change} at beat {}", region.region_id, region.position_beats)

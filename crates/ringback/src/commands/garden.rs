@@ -1,19 +1,25 @@
 //! `ringback garden`: the process that plays the timeline, and commands for it.
 
+mod export;
+mod picture;
 mod process;
+mod view;
+mod watch;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use ringback_client::{Client, Outcome};
 use ringback_proto::Tool;
-use ringback_proto::garden::{GardenAt, Ticks};
+use ringback_proto::garden::{GardenAt, IfLate, RegionState, Ticks};
+use ringback_proto::ids::{JobId, RegionId};
 use ringback_proto::request::{
-    GardenCreateRegionRequest, GardenGetRegionsRequest, GardenPauseRequest, GardenPlayRequest,
-    GardenRegionInfo, GardenRegionsResponse, GardenSeekRequest, GardenSetTempoRequest,
-    GardenStatusRequest, GardenStatusResponse, GardenStopRequest, RegionBehavior,
+    GardenApproveRequest, GardenCreateRegionRequest, GardenGetRegionsRequest, GardenPauseRequest,
+    GardenPlayRequest, GardenRegionInfo, GardenRegionsResponse, GardenRejectRequest,
+    GardenSeekRequest, GardenSetLoopRequest, GardenSetTempoRequest, GardenStatusRequest,
+    GardenStatusResponse, GardenStopRequest, RegionApproval, RegionBehavior,
 };
 use ringback_proto::tool::tools::{
-    GardenCreateRegion, GardenGetRegions, GardenPause, GardenPlay, GardenSeek, GardenSetTempo,
-    GardenStatus, GardenStop,
+    GardenApprove, GardenCreateRegion, GardenGetRegions, GardenPause, GardenPlay, GardenReject,
+    GardenSeek, GardenSetLoop, GardenSetTempo, GardenStatus, GardenStop,
 };
 use serde::Serialize;
 
@@ -27,7 +33,9 @@ use crate::screen::{Screen, counted};
 #[command(
     after_help = "Examples:\n  ringback garden add art_… --at 0            place audio or MIDI at beat \
                   0\n  ringback garden play\n  ringback garden tempo 96 --at next_bar\n  ringback garden seek \
-                  16\n  ringback garden status\n  ringback garden run --device file:take.wav   the process \
+                  16\n  ringback garden loop 0 16\n  ringback garden add job_… --at 16 --duration 16 \
+                  --if-late vamp   what a job is still making\n  ringback garden watch\n  ringback \
+                  garden export song.wav\n  ringback garden run --device file:take.wav   the process \
                   itself, in the foreground\n\nPositions and lengths are in beats: quarter notes."
 )]
 pub struct GardenArgs {
@@ -74,8 +82,36 @@ pub enum GardenAction {
         #[arg(long, value_name = "BEAT")]
         end: Option<f64>,
     },
-    /// Place audio or MIDI on the timeline
+    /// Place audio or MIDI on the timeline, or what a job is still making
     Add(AddArgs),
+    /// Play a part of the timeline again and again; without beats, end that
+    Loop {
+        /// The beat at which it starts
+        #[arg(requires = "end")]
+        start: Option<f64>,
+        /// The beat at which it ends
+        end: Option<f64>,
+    },
+    /// Let a region be played that waits for approval
+    Approve(VerdictArgs),
+    /// Reject the content of a region: it is never heard
+    Reject(VerdictArgs),
+    /// Render the timeline to an audio file
+    Export(export::ExportArgs),
+    /// Draw the timeline as SVG
+    Picture(picture::PictureArgs),
+    /// Show regions, play head and levels as they change, until Ctrl-C
+    Watch(watch::WatchArgs),
+}
+
+/// A region to approve or reject.
+#[derive(Debug, Args)]
+pub struct VerdictArgs {
+    /// The region
+    pub region_id: RegionId,
+    /// Why
+    #[arg(long)]
+    pub reason: Option<String>,
 }
 
 /// When a command takes effect.
@@ -106,12 +142,12 @@ pub struct TempoArgs {
 /// A region.
 #[derive(Debug, Args)]
 pub struct AddArgs {
-    /// The content: an artifact id, or a hash
+    /// The content: an artifact id, a hash, or the id of a job that is still making it
     pub content: String,
     /// The beat at which it starts
     #[arg(long, value_name = "BEAT", default_value_t = 0.0)]
     pub at: f64,
-    /// Its length in beats [default: that of the content]
+    /// Its length in beats, or that of one pass with --repeat [default: that of the content]
     #[arg(long, value_name = "BEATS")]
     pub duration: Option<f64>,
     /// Its gain in decibels
@@ -129,12 +165,42 @@ pub struct AddArgs {
     /// The length of its fade out, in beats
     #[arg(long, value_name = "BEATS")]
     pub fade_out: Option<f64>,
+    /// How long it takes over from regions that end there, in beats
+    #[arg(long, value_name = "BEATS")]
+    pub crossfade: Option<f64>,
+    /// How many times to play it
+    #[arg(long, value_name = "TIMES")]
+    pub repeat: Option<u32>,
+    /// Play it only after `garden approve`
+    #[arg(long)]
+    pub ask: bool,
+    /// What playback does when it reaches the content of a job too early [default: silence]
+    #[arg(long, value_enum)]
+    pub if_late: Option<LateChoice>,
     /// Its name
     #[arg(long)]
     pub name: Option<String>,
     /// A tag; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
+}
+
+/// What playback does when it reaches content that is not there yet.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum LateChoice {
+    /// Play on
+    Silence,
+    /// Repeat the bar before
+    Vamp,
+}
+
+impl From<LateChoice> for IfLate {
+    fn from(choice: LateChoice) -> Self {
+        match choice {
+            LateChoice::Silence => Self::Silence,
+            LateChoice::Vamp => Self::Vamp,
+        }
+    }
 }
 
 /// What became of a command.
@@ -147,27 +213,20 @@ struct Accepted {
 
 pub(crate) async fn run(args: GardenArgs, environment: &Environment) -> Result<(), Failure> {
     let screen = Screen::new(args.json);
-    let action = match args.action {
-        GardenAction::Run(run) => {
-            return process::run(&run, &args.connect, environment).await;
-        }
-        action @ (GardenAction::Status
-        | GardenAction::Play(_)
-        | GardenAction::Pause(_)
-        | GardenAction::Stop(_)
-        | GardenAction::Seek { .. }
-        | GardenAction::Tempo(_)
-        | GardenAction::Regions { .. }
-        | GardenAction::Add(_)) => action,
-    };
+    if let GardenAction::Run(run) = &args.action {
+        return process::run(run, &args.connect, environment).await;
+    }
     let target = args.connect.target(environment)?;
-    target.run(async |client| call(client, screen, action).await).await
+    if let GardenAction::Watch(watched) = &args.action {
+        return watch::run(&target, screen, watched).await;
+    }
+    target.run(async |client| call(client, screen, args.action).await).await
 }
 
 async fn call(client: &Client, screen: Screen, action: GardenAction) -> Result<(), Failure> {
     match action {
-        // It has its own connections.
-        GardenAction::Run(_) => Ok(()),
+        // They have their own connections.
+        GardenAction::Run(_) | GardenAction::Watch(_) => Ok(()),
         GardenAction::Status => {
             let status = client.call::<GardenStatus>(GardenStatusRequest {}).await?;
             screen.answer(&status, |status| status_text(screen, status))
@@ -194,6 +253,18 @@ async fn call(client: &Client, screen: Screen, action: GardenAction) -> Result<(
             screen.answer(&found, |found| regions_text(screen, found))
         }
         GardenAction::Add(args) => add(client, screen, args).await,
+        GardenAction::Loop { start, end } => {
+            tell::<GardenSetLoop>(client, screen, GardenSetLoopRequest { start, end }).await
+        }
+        GardenAction::Approve(VerdictArgs { region_id, reason }) => {
+            let request = GardenApproveRequest { region_id, reason };
+            tell::<GardenApprove>(client, screen, request).await
+        }
+        GardenAction::Reject(VerdictArgs { region_id, reason }) => {
+            tell::<GardenReject>(client, screen, GardenRejectRequest { region_id, reason }).await
+        }
+        GardenAction::Export(args) => export::run(client, screen, args).await,
+        GardenAction::Picture(args) => picture::run(client, screen, &args).await,
     }
 }
 
@@ -216,16 +287,25 @@ async fn tell<T: Tool>(
 }
 
 async fn add(client: &Client, screen: Screen, args: AddArgs) -> Result<(), Failure> {
+    let is_promise = args.content.parse::<JobId>().is_ok();
     let request = GardenCreateRegionRequest {
         position: args.at,
         duration: args.duration,
-        behavior_type: RegionBehavior::PlayContent,
+        behavior_type: if is_promise {
+            RegionBehavior::Latent
+        } else {
+            RegionBehavior::PlayContent
+        },
         content_id: args.content,
         gain_db: args.gain,
         pan: args.pan,
         offset_seconds: args.offset,
         fade_in: args.fade_in,
         fade_out: args.fade_out,
+        crossfade: args.crossfade,
+        repeat: args.repeat,
+        approval: args.ask.then_some(RegionApproval::Required),
+        if_late: args.if_late.map(Into::into),
         name: args.name,
         tags: args.tags,
     };
@@ -255,6 +335,7 @@ fn status_text(screen: Screen, status: &GardenStatusResponse) -> String {
             ),
         ),
         ("tempo", format!("{} in {}", status.tempo_bpm, status.time_signature)),
+        ("loop", loop_text(status)),
         ("regions", format!("{}, revision {}", status.region_count, status.revision)),
         (
             "device",
@@ -277,22 +358,47 @@ fn status_text(screen: Screen, status: &GardenStatusResponse) -> String {
     ])
 }
 
+fn loop_text(status: &GardenStatusResponse) -> String {
+    let range = status.loop_range.as_ref().map_or_else(
+        || "none".to_owned(),
+        |range| format!("beats {} to {}", shown(range.start), shown(range.end)),
+    );
+    match status.waiting_for {
+        Some(region_id) => format!("{range}; repeats a bar until {region_id} is ready"),
+        None => range,
+    }
+}
+
 fn regions_text(screen: Screen, found: &GardenRegionsResponse) -> String {
     let row = |region: &GardenRegionInfo| {
         let content = region.content.as_ref();
         let name = content.and_then(|content| content.name.clone()).unwrap_or_default();
-        let kind = content.map_or("hidden", |content| content.mime_type.as_str());
+        let kind = content.map_or("hidden", |content| content.mime_type.as_deref().unwrap_or("-"));
+        let times = if region.repeat > 1 { format!(" x {}", region.repeat) } else { String::new() };
         [
             region.region_id.to_string(),
             shown(region.position),
-            shown(region.duration),
+            format!("{}{times}", shown(region.duration)),
+            state_text(region.state).to_owned(),
             screen.printable(kind),
             screen.printable(&name),
         ]
     };
-    let rows: Vec<[String; 5]> = found.regions.iter().map(row).collect();
-    let table = screen.table(["region", "beat", "beats", "type", "name"], rows, "no regions");
+    let rows: Vec<[String; 6]> = found.regions.iter().map(row).collect();
+    let head = ["region", "beat", "beats", "state", "type", "name"];
+    let table = screen.table(head, rows, "no regions");
     format!("{table}\n{}, revision {}", counted(found.regions.len(), "region"), found.revision)
+}
+
+/// Returns the state of a region for people.
+fn state_text(state: RegionState) -> &'static str {
+    match state {
+        RegionState::Pending => "being made",
+        RegionState::AwaitingApproval => "awaits approval",
+        RegionState::Ready => "ready",
+        RegionState::Failed => "failed",
+        RegionState::Rejected => "rejected",
+    }
 }
 
 fn shown(beats: f64) -> String {

@@ -59,7 +59,7 @@ section! {
         pub ahead: Millis = AHEAD,
         /// How much prepared sound is kept in memory.
         pub cache: ByteSize = CACHE,
-        /// SoundFont that plays MIDI; by default that of `studio.soundfont`.
+        /// SoundFont that plays MIDI; by default that of `studio.soundfont`, or an installed one.
         pub soundfont: Option<PathBuf> = None,
     }
 }

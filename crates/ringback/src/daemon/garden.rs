@@ -45,16 +45,19 @@ impl GardenSupervisor {
     /// Returns the supervisor that the configuration asks for, if the daemon is to start the process.
     /// It connects to the daemon's own socket, as the daemon's user.
     pub(super) fn new(config: &Config) -> Option<Self> {
-        let socket = config.ipc_sockets()?.hoot;
+        let sockets = config.ipc_sockets()?;
         let is_wanted = match config.garden.start {
             GardenStart::Never => return None,
             GardenStart::OnDemand => false,
             GardenStart::Always => true,
         };
-        let mut connect = OsString::from("ipc://");
-        connect.push(socket);
         let program = std::env::current_exe().ok()?;
-        let words = [program.into(), "garden".into(), "run".into(), "--connect".into(), connect];
+        let mut words: Vec<OsString> = vec![program.into(), "garden".into(), "run".into()];
+        for (name, socket) in [("--connect", sockets.hoot), ("--iopub", sockets.iopub)] {
+            let mut endpoint = OsString::from("ipc://");
+            endpoint.push(socket);
+            words.extend([name.into(), endpoint]);
+        }
         let program = words.into_iter().chain(arguments(config)).collect();
         Some(Self { program, wanted: watch::Sender::new(is_wanted) })
     }
@@ -234,7 +237,8 @@ mod tests {
         let text = words.join(" ");
         assert!(
             text.starts_with(&format!(
-                "garden run --connect ipc://{data}/run/hoot.sock --blobs {data}"
+                "garden run --connect ipc://{data}/run/hoot.sock --iopub \
+                 ipc://{data}/run/iopub.sock --blobs {data}"
             )),
             "{text}"
         );

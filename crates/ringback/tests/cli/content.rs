@@ -71,6 +71,54 @@ fn artifacts_are_created_listed_shown_and_annotated() {
     assert!(daemon.run(&["artifacts", "get", &second]).done().stdout.contains("too loud (ada"));
 }
 
+#[test]
+fn the_lineage_of_an_artifact_is_a_tree_or_a_drawing() {
+    let daemon = Daemon::start();
+    let hash = daemon.run_with(&["cas", "put", "-"], b"take one").line();
+    let create =
+        |more: &[&str]| daemon.run(&[&["artifacts", "create", &hash][..], more].concat()).line();
+    let first = create(&["--creator", "ada\u{1b}[2J"]);
+    let second = create(&[]);
+    let third = create(&["--parent", &first]);
+    let tree = daemon.run(&["artifacts", "lineage", &second]).done().stdout;
+    assert!(tree.contains(&format!("└─ content {first}")), "{tree}");
+    assert!(!tree.contains('\u{1b}'), "{tree}");
+    let json = daemon.run(&["artifacts", "lineage", &first, "--json"]).json();
+    let made = json["sources"].as_array().unwrap();
+    let ids: Vec<_> = made.iter().filter(|it| it["source_id"] == first.as_str()).collect();
+    assert_eq!(ids.len(), 2, "by its content, and as it is stated: {json}");
+    assert!(json.to_string().contains(&third), "{json}");
+    let drawing = daemon.run(&["artifacts", "lineage", &third, "--svg"]).done().stdout;
+    assert!(drawing.starts_with("<svg ") && drawing.contains(&first), "{drawing}");
+    let shown = daemon.run(&["artifacts", "get", &second]).done().stdout;
+    assert!(shown.contains(&format!("content {first}")), "{shown}");
+    assert!(shown.contains("artifact_create"), "{shown}");
+}
+
+#[test]
+fn devices_are_named_and_found_and_a_context_is_printed() {
+    let daemon = Daemon::start();
+    let hints = ["--hint", "midi_name=JD-Xi", "--hint", "usb_serial=42@0.6"];
+    let bind = [&["graph", "bind", "jdxi", "Roland JD-Xi"][..], &hints].concat();
+    assert!(daemon.run(&bind).done().stdout.contains("usb_serial=42@0.6"));
+    daemon.run(&["graph", "bind", "mixer", "Mixer\u{1b}[2J"]).done();
+    assert!(daemon.run(&["graph", "tag", "jdxi", "role", "lead"]).done().stdout.contains("lead"));
+    let connect = ["graph", "connect", "jdxi", "out", "mixer", "in 1", "--transport", "audio"];
+    assert!(daemon.run(&connect).done().stdout.contains("mixer in 1"));
+    let found = daemon.run(&["graph", "find", "--hint", "usb_serial=42"]).done().stdout;
+    assert!(found.contains("jdxi") && found.contains("medium"), "{found}");
+    assert!(!found.contains("mixer"), "{found}");
+    let all = daemon.run(&["graph", "find"]).done().stdout;
+    assert!(all.contains("Mixer\\u{1b}[2J") && !all.contains('\u{1b}'), "{all}");
+    let json = daemon.run(&["graph", "find", "--name", "roland", "--json"]).json();
+    assert_eq!(json["identities"][0]["id"], "jdxi");
+    let told = daemon.run(&["graph", "context"]).done().stdout;
+    assert!(told.contains("out -> mixer in 1 by audio"), "{told}");
+    let unknown = daemon.run(&["graph", "bind", "x", "x", "--hint", "bluetooth=1"]);
+    assert!(unknown.code != 0 && unknown.stderr.contains("pipewire_alsa_path"), "{unknown:?}");
+    assert_eq!(daemon.run(&["graph", "tag", "nothing", "a", "b"]).code, 1);
+}
+
 /// Rule: `doctor --verify` finds damage, also while the daemon runs.
 #[test]
 fn doctor_finds_damaged_content() {

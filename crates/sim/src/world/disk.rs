@@ -119,7 +119,11 @@ fn durable(record: &Record) -> Option<Durable> {
         Record::ArtifactCreated(artifact) => marker_of(&artifact.creator).map(Durable::Made),
         Record::TokenCreated(token) => marker_of(&token.name).map(Durable::Made),
         Record::TokenRevoked { id, .. } => Some(Durable::Revoked(*id)),
-        Record::AnnotationAdded(_)
+        Record::SourceAdded(_)
+        | Record::IdentityBound(_)
+        | Record::IdentityTagged { .. }
+        | Record::IdentitiesConnected(_)
+        | Record::AnnotationAdded(_)
         | Record::TokenUsed { .. }
         | Record::BlobUploaded { .. }
         | Record::ProjectCreated(_)
@@ -133,7 +137,8 @@ fn durable(record: &Record) -> Option<Durable> {
         | Record::SessionNetwork { .. }
         | Record::SessionSpent { .. }
         | Record::SessionDeleted { .. }
-        | Record::Timeline { .. } => None,
+        | Record::Timeline { .. }
+        | Record::Heard(_) => None,
     }
 }
 

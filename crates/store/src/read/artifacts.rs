@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash, ProjectId, VariationSetId};
+use ringback_proto::ids::{
+    AnnotationId, ArtifactId, BlobHash, JobId, ProjectId, SessionId, VariationSetId,
+};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{AnnotationRecord, ArtifactRecord};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::lists;
-use super::page::{self, Page, PageStart, RowVisibility};
+use super::page::{self, Origin, Page, PageStart, RowVisibility};
 use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes};
 use crate::store::Store;
@@ -22,6 +24,11 @@ pub(super) const OF_PROJECT: &str = "SELECT
     EXISTS (SELECT 1 FROM artifact WHERE content_hash = ?1 AND project = ?2)
     OR EXISTS (SELECT 1 FROM upload WHERE hash = ?1 AND project = ?2)";
 
+pub(super) const OF_TREE: &str = "SELECT
+    EXISTS (SELECT 1 FROM artifact WHERE content_hash = ?1
+            AND session IN (SELECT session FROM session_tree WHERE ancestor = ?2))
+    OR EXISTS (SELECT 1 FROM upload WHERE hash = ?1
+               AND session IN (SELECT session FROM session_tree WHERE ancestor = ?2))";
 /// The filter of an artifact list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ArtifactFilter<'a> {
@@ -33,11 +40,19 @@ pub struct ArtifactFilter<'a> {
 
 /// Reads block; async callers go through a blocking pool.
 impl Store {
-    /// Returns an artifact by its id.
-    pub fn artifact(&self, id: ArtifactId) -> Result<Option<ArtifactRecord>, ReadError> {
+    /// Returns an artifact by its id, if a reader may see it.
+    pub fn artifact(
+        &self,
+        id: ArtifactId,
+        visible: &RowVisibility,
+    ) -> Result<Option<ArtifactRecord>, ReadError> {
         self.readers().read("an artifact", |connection| {
             let mut select = connection.prepare_cached("SELECT * FROM artifact WHERE id = ?1")?;
-            select.query_row([id.as_bytes()], artifact).optional()
+            let found = select.query_row([id.as_bytes()], artifact).optional()?;
+            Ok(match found {
+                Some(found) if visible.shows(connection, origin(&found))? => Some(found),
+                Some(_) | None => None,
+            })
         })
     }
 
@@ -50,13 +65,7 @@ impl Store {
         limit: usize,
     ) -> Result<Page<ArtifactRecord>, ReadError> {
         let before = PageStart::parse(cursor)?;
-        let views = match visible {
-            RowVisibility::All => vec![lists::EVERYBODY.to_vec()],
-            RowVisibility::Owner { owner, projects } => {
-                let own = std::iter::once(lists::of_owner(owner));
-                own.chain(projects.iter().map(lists::of_project)).collect()
-            }
-        };
+        let views = lists::views(visible);
         let facet = lists::facet(filter.tag, filter.creator);
         self.readers().read("a page of artifacts", |connection| {
             let mut numbers = BTreeSet::new();
@@ -110,17 +119,23 @@ impl Store {
         hash: BlobHash,
         visible: &RowVisibility,
     ) -> Result<bool, ReadError> {
-        let RowVisibility::Owner { owner, projects } = visible else { return Ok(true) };
-        self.readers().read("who may read a blob", |connection| {
-            if exists(connection, OF_OWNER, hash, owner_bytes(owner))? {
-                return Ok(true);
-            }
-            for project in projects {
-                if exists(connection, OF_PROJECT, hash, project.as_bytes())? {
+        self.readers().read("who may read a blob", |connection| match visible {
+            RowVisibility::All => Ok(true),
+            RowVisibility::Owner { owner, projects } => {
+                if exists(connection, OF_OWNER, hash, owner_bytes(owner))? {
                     return Ok(true);
                 }
+                for project in projects {
+                    if exists(connection, OF_PROJECT, hash, project.as_bytes())? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
             }
-            Ok(false)
+            RowVisibility::Tree { owner, session } => {
+                Ok(exists(connection, OF_OWNER, hash, owner_bytes(owner))?
+                    || exists(connection, OF_TREE, hash, session.as_bytes())?)
+            }
         })
     }
 }
@@ -135,7 +150,11 @@ fn exists(
     select.query_row(params![hash.as_bytes(), whose], |row| row.get(0))
 }
 
-fn artifact(row: &Row<'_>) -> rusqlite::Result<ArtifactRecord> {
+pub(super) const fn origin(artifact: &ArtifactRecord) -> Origin {
+    Origin { owner: artifact.owner, project: artifact.project, session: artifact.session }
+}
+
+pub(crate) fn artifact(row: &Row<'_>) -> rusqlite::Result<ArtifactRecord> {
     Ok(ArtifactRecord {
         id: row.id("id", ArtifactId::from_random)?,
         content_hash: row.hash("content_hash")?,
@@ -149,11 +168,14 @@ fn artifact(row: &Row<'_>) -> rusqlite::Result<ArtifactRecord> {
         variation_set_id: row.opt_id("variation_set", VariationSetId::from_random)?,
         variation_index: row.get("variation_index")?,
         metadata: row.opt_bytes("metadata")?,
+        tool: row.get("tool")?,
+        job: row.opt_id("job", JobId::from_random)?,
+        session: row.opt_id("session", SessionId::from_random)?,
         created_at: row.u64("created_at")?,
     })
 }
 
-fn annotation(row: &Row<'_>) -> rusqlite::Result<AnnotationRecord> {
+pub(super) fn annotation(row: &Row<'_>) -> rusqlite::Result<AnnotationRecord> {
     Ok(AnnotationRecord {
         id: row.id("id", AnnotationId::from_random)?,
         artifact_id: row.id("artifact", ArtifactId::from_random)?,

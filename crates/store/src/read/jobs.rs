@@ -7,7 +7,7 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, RepeatKey, UnixMs};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::page::{self, Page, PageStart, RowVisibility};
+use super::page::{self, Origin, Page, PageStart, RowVisibility};
 use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes, state_int};
 use crate::store::Store;
@@ -19,6 +19,13 @@ pub(super) const PAGE_OF_OWNER: &str = "SELECT n FROM job
     WHERE owner = ?1 AND state = ?2 AND n < ?3 ORDER BY n DESC LIMIT ?4";
 pub(super) const PAGE_OF_PROJECT: &str = "SELECT n FROM job
     WHERE project = ?1 AND state = ?2 AND n < ?3 ORDER BY n DESC LIMIT ?4";
+
+pub(super) const PAGE_OF_SESSION: &str = "SELECT n FROM job
+    WHERE session = ?1 AND state = ?2 AND n < ?3 ORDER BY n DESC LIMIT ?4";
+const SESSIONS_OF_TREE: &str = "SELECT session FROM session_tree WHERE ancestor = ?1";
+const COUNTS_OF_TREE: &str = "SELECT state, count(*) AS jobs FROM job
+    WHERE session IN (SELECT session FROM session_tree WHERE ancestor = ?1) OR owner = ?2
+    GROUP BY state";
 
 /// A job without its request and result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +78,27 @@ impl Store {
         })
     }
 
+    /// Returns a job by its id, if a reader may see it.
+    pub fn visible_job(
+        &self,
+        id: JobId,
+        visible: &RowVisibility,
+    ) -> Result<Option<JobRecord>, ReadError> {
+        self.readers().read("a job", |connection| {
+            let mut select = connection.prepare_cached("SELECT * FROM job WHERE id = ?1")?;
+            let found = select.query_row([id.as_bytes()], job).optional()?;
+            let origin = |job: &JobRecord| Origin {
+                owner: job.owner,
+                project: job.project,
+                session: job.session,
+            };
+            Ok(match found {
+                Some(found) if visible.shows(connection, origin(&found))? => Some(found),
+                Some(_) | None => None,
+            })
+        })
+    }
+
     /// Returns the job that an owner's request created, if any.
     pub fn job_by_repeat(
         &self,
@@ -100,6 +128,11 @@ impl Store {
                 RowVisibility::Owner { owner, projects } => {
                     let states = state.map_or(JobState::ALL.to_vec(), |state| vec![state]);
                     numbers_visible(connection, owner, projects, &states, before, limit)?
+                }
+                RowVisibility::Tree { owner, session } => {
+                    let states = state.map_or(JobState::ALL.to_vec(), |state| vec![state]);
+                    let own = numbers_visible(connection, owner, &[], &states, before, limit)?;
+                    numbers_of_tree(connection, session, &states, before, limit, own)?
                 }
             };
             page::page(&numbers, limit, |n| {
@@ -133,6 +166,10 @@ impl Store {
                         let params = params![project.as_bytes(), owner];
                         add_counts(&mut counts, connection, others, params)?;
                     }
+                }
+                RowVisibility::Tree { owner, session } => {
+                    let params = params![session.as_bytes(), owner_bytes(owner)];
+                    add_counts(&mut counts, connection, COUNTS_OF_TREE, params)?;
                 }
             }
             Ok(counts)
@@ -186,6 +223,28 @@ fn numbers_visible(
         for project in projects {
             let params = params![project.as_bytes(), state, before.0, limit];
             page::gather(&mut numbers, connection.prepare_cached(PAGE_OF_PROJECT)?, params)?;
+        }
+    }
+    Ok(numbers)
+}
+
+/// Adds the jobs of a session and its descendants.
+fn numbers_of_tree(
+    connection: &Connection,
+    session: &SessionId,
+    states: &[JobState],
+    before: PageStart,
+    limit: usize,
+    mut numbers: BTreeSet<i64>,
+) -> rusqlite::Result<BTreeSet<i64>> {
+    let limit = int(limit as u64).saturating_add(1);
+    let mut select = connection.prepare_cached(SESSIONS_OF_TREE)?;
+    let mut sessions = select.query([session.as_bytes()])?;
+    while let Some(row) = sessions.next()? {
+        let session = row.id("session", SessionId::from_random)?;
+        for state in states.iter().copied().map(state_int) {
+            let params = params![session.as_bytes(), state, before.0, limit];
+            page::gather(&mut numbers, connection.prepare_cached(PAGE_OF_SESSION)?, params)?;
         }
     }
     Ok(numbers)

@@ -1,8 +1,9 @@
 //! The keys of `artifact_list`: the owner of a list, and its filter.
 
-use ringback_proto::ids::ProjectId;
+use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::principal::PrincipalId;
 
+use super::page::RowVisibility;
 use crate::row::owner_bytes;
 
 /// The list of all artifacts.
@@ -14,6 +15,23 @@ pub(crate) fn of_owner(owner: &PrincipalId) -> Vec<u8> {
 
 pub(crate) fn of_project(project: &ProjectId) -> Vec<u8> {
     [&b"p"[..], project.as_bytes()].concat()
+}
+
+/// The list of what a session and its descendants made.
+pub(crate) fn of_session(session: &SessionId) -> Vec<u8> {
+    [&b"s"[..], session.as_bytes()].concat()
+}
+
+/// Returns the lists whose union a reader sees.
+pub(crate) fn views(visible: &RowVisibility) -> Vec<Vec<u8>> {
+    match visible {
+        RowVisibility::All => vec![EVERYBODY.to_vec()],
+        RowVisibility::Owner { owner, projects } => {
+            let own = std::iter::once(of_owner(owner));
+            own.chain(projects.iter().map(of_project)).collect()
+        }
+        RowVisibility::Tree { owner, session } => vec![of_owner(owner), of_session(session)],
+    }
 }
 
 /// The length of the tag is between the two, so that no other pair has the same bytes.

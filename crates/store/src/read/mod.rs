@@ -2,6 +2,8 @@
 
 mod artifacts;
 mod garden;
+pub(crate) mod graph;
+mod identities;
 mod jobs;
 pub(crate) mod lists;
 pub(crate) mod page;
@@ -9,9 +11,13 @@ mod projects;
 mod sessions;
 mod tokens;
 mod tree;
+pub(crate) mod words;
 
 pub use artifacts::ArtifactFilter;
+pub(crate) use artifacts::artifact;
 pub use garden::{StoredTimeline, TimelineSize};
+pub use graph::{Graph, VisibleSource};
+pub use identities::{IdentityFilter, NamedIdentity};
 pub use jobs::{JobCounts, JobSummary};
 pub use sessions::SessionFilter;
 
@@ -19,7 +25,7 @@ pub use sessions::SessionFilter;
 mod tests {
     use camino::Utf8Path;
 
-    use super::{artifacts, jobs, projects, sessions};
+    use super::{artifacts, graph, identities, jobs, page, projects, sessions};
     use crate::schema;
 
     /// Rule: a page costs the same however many rows there are.
@@ -33,9 +39,29 @@ mod tests {
             jobs::PAGE_OF_STATE,
             jobs::PAGE_OF_OWNER,
             jobs::PAGE_OF_PROJECT,
+            jobs::PAGE_OF_SESSION,
+            page::IN_TREE,
             artifacts::PAGE,
             artifacts::OF_OWNER,
             artifacts::OF_PROJECT,
+            artifacts::OF_TREE,
+            graph::NEWEST,
+            graph::NEWEST_OF_OWNER,
+            graph::NEWEST_OF_PROJECT,
+            graph::NEWEST_OF_TREE,
+            graph::SOURCES,
+            graph::DERIVED,
+            graph::CHILDREN,
+            identities::OWN,
+            identities::NAMED,
+            identities::OF_ALL,
+            identities::OF_OWNER,
+            identities::OF_PROJECT,
+            identities::OF_SESSION,
+            identities::WITH_HINT,
+            identities::TAGGED,
+            identities::CONNECTED,
+            identities::CONNECTION,
             projects::PAGE_OF_ALL,
             projects::PAGE_OF_OWNER,
             projects::PAGE_OF_ONE,

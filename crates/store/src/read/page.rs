@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use ringback_proto::ids::ProjectId;
+use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::principal::PrincipalId;
-use rusqlite::{CachedStatement, Params};
+use rusqlite::{CachedStatement, Connection, Params, params};
 
 use crate::error::ReadError;
 
@@ -21,6 +21,42 @@ pub enum RowVisibility {
         /// Its projects.
         projects: Vec<ProjectId>,
     },
+    /// The reader's own, and those of a session and its descendants.
+    Tree {
+        /// The reader.
+        owner: PrincipalId,
+        /// The session.
+        session: SessionId,
+    },
+}
+
+/// The origin of a row, which decides who sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
+    pub(crate) owner: PrincipalId,
+    pub(crate) project: Option<ProjectId>,
+    pub(crate) session: Option<SessionId>,
+}
+
+pub(crate) const IN_TREE: &str =
+    "SELECT EXISTS (SELECT 1 FROM session_tree WHERE ancestor = ?1 AND session = ?2)";
+
+impl RowVisibility {
+    /// Returns whether a reader sees a row.
+    pub(crate) fn shows(&self, connection: &Connection, row: Origin) -> rusqlite::Result<bool> {
+        match self {
+            Self::All => Ok(true),
+            Self::Owner { owner, projects } => Ok(*owner == row.owner
+                || row.project.is_some_and(|project| projects.contains(&project))),
+            Self::Tree { owner, .. } if *owner == row.owner => Ok(true),
+            Self::Tree { session, .. } => {
+                let Some(made_in) = row.session else { return Ok(false) };
+                connection
+                    .prepare_cached(IN_TREE)?
+                    .query_row(params![session.as_bytes(), made_in.as_bytes()], |row| row.get(0))
+            }
+        }
+    }
 }
 
 /// A part of a list.

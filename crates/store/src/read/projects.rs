@@ -60,6 +60,10 @@ impl Store {
                         page::gather(&mut numbers, list, params)?;
                     }
                 }
+                RowVisibility::Tree { owner, .. } => {
+                    let params = params![before, part, limit_int, owner_bytes(owner)];
+                    page::gather(&mut numbers, connection.prepare_cached(PAGE_OF_OWNER)?, params)?;
+                }
             }
             page::page(&numbers, limit, |n| {
                 let mut select = connection.prepare_cached("SELECT * FROM project WHERE n = ?1")?;

@@ -9,7 +9,7 @@ use ringback_proto::record::{SessionRecord, SessionState, SpendingRecord, UnixMs
 use ringback_proto::request::{ModelUsage, SpendLimits};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::page::{self, Page, PageStart, RowVisibility};
+use super::page::{self, Origin, Page, PageStart, RowVisibility};
 use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes, session_state_int};
 use crate::store::Store;
@@ -105,23 +105,26 @@ impl Store {
         until: UnixMs,
         limit: usize,
     ) -> Result<Vec<SessionRecord>, ReadError> {
-        let may_see = |session: &SessionRecord| match visible {
-            RowVisibility::All => true,
-            RowVisibility::Owner { owner, projects } => {
-                session.owner == *owner || projects.contains(&session.project)
-            }
-        };
         self.readers().read("the sessions that are over", |connection| {
             let mut select = connection.prepare_cached(
                 "SELECT * FROM session WHERE state IN (3, 4, 5) AND ended_at <= ?1
                      AND (?2 IS NULL OR project = ?2)
                  ORDER BY n",
             )?;
-            let over = select.query_map(
-                params![int(until), project.as_ref().map(ProjectId::as_bytes)],
-                session,
-            )?;
-            over.filter(|read| read.as_ref().map_or(true, may_see)).take(limit).collect()
+            let params = params![int(until), project.as_ref().map(ProjectId::as_bytes)];
+            let mut over = Vec::new();
+            for found in select.query_map(params, session)? {
+                let found = found?;
+                let project = Some(found.project);
+                let origin = Origin { owner: found.owner, project, session: Some(found.id) };
+                if visible.shows(connection, origin)? {
+                    over.push(found);
+                }
+                if over.len() == limit {
+                    break;
+                }
+            }
+            Ok(over)
         })
     }
 }
@@ -140,6 +143,7 @@ fn lists<'a>(visible: &'a RowVisibility, project: Option<&'a ProjectId>) -> Vec<
             let own = std::iter::once(List::Owner(owner));
             own.chain(projects.iter().map(List::Project)).collect()
         }
+        (RowVisibility::Tree { session, .. }, project) => vec![List::Tree(session, project)],
     }
 }
 

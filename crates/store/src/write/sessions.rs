@@ -172,6 +172,15 @@ pub(super) fn session_created(
             opt_int(session.spending.limits.max_micro_usd.map(|max| max.0)),
         ]);
     taken(inserted, || format!("session {}", session.id))?;
+    connection
+        .prepare_cached(
+            "INSERT INTO session_tree (ancestor, session)
+             SELECT ancestor, ?1 FROM session_tree WHERE session = ?2 UNION SELECT ?1, ?1",
+        )?
+        .execute(params![
+            session.id.as_bytes(),
+            session.parent.as_ref().map(SessionId::as_bytes)
+        ])?;
     session_spent(connection, session.id, &session.spending)
 }
 
@@ -289,8 +298,10 @@ fn removed(
     sessions: Vec<SessionId>,
 ) -> Result<WriteOutcome, ApplyError> {
     let mut keys = connection.prepare_cached("DELETE FROM token WHERE session = ?1")?;
+    let mut trees = connection.prepare_cached("DELETE FROM session_tree WHERE ancestor = ?1")?;
     for session in &sessions {
         keys.execute([session.as_bytes()])?;
+        trees.execute([session.as_bytes()])?;
     }
     connection.prepare_cached(sql)?.execute([id])?;
     Ok(WriteOutcome::SessionsRemoved(sessions))

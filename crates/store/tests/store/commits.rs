@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use crate::common::{TestStore, artifact, bytes16, created, ended, job, job_id, owner, started};
 use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash, RequestId, TokenId, VariationSetId};
 use ringback_proto::record::{AnnotationRecord, JobState, Record, RepeatKey};
-use ringback_store::{CommitError, Limits, QueueFull, WriteOutcome};
+use ringback_store::{CommitError, Limits, QueueFull, RowVisibility, WriteOutcome};
 
 #[test]
 fn a_refused_request_leaves_nothing_and_does_not_touch_its_neighbours() {
@@ -53,6 +53,20 @@ fn a_refused_request_leaves_nothing_and_does_not_touch_its_neighbours() {
     assert_eq!(test.store.stats().commits - before.commits, 1);
 }
 
+/// Rule: a lock of another program costs the commits that meet it, not those after it.
+#[test]
+fn a_database_that_another_program_locks_is_written_again_when_it_is_free() {
+    let test = TestStore::new();
+    let other = rusqlite::Connection::open(test.path().join("ringback.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = test.commit(vec![created(1)]);
+    assert!(matches!(refused, Err(CommitError::Locked)), "{refused:?}");
+    assert!(test.store.job(job_id(1)).unwrap().is_none());
+    other.execute_batch("ROLLBACK").unwrap();
+    test.commit(vec![created(1)]).unwrap();
+    assert!(test.store.job(job_id(1)).unwrap().is_some());
+}
+
 /// Rule: many durable commits cost few syncs.
 #[test]
 fn what_waits_becomes_one_transaction_and_answers_come_in_order() {
@@ -75,7 +89,7 @@ fn what_waits_becomes_one_transaction_and_answers_come_in_order() {
 /// Rule: a full queue answers immediately instead of growing.
 #[test]
 fn a_full_queue_refuses() {
-    let test = TestStore::with(Limits { queue_max: 3, readers_max: 1 });
+    let test = TestStore::with(Limits { queue_max: 3, readers_max: 1, ..Limits::default() });
     let release = test.hold_writer();
     for n in 0..3 {
         test.store.commit(vec![created(n)], Box::new(|_| ())).unwrap();
@@ -162,7 +176,8 @@ fn variations_are_numbered_by_the_store_also_within_one_request() {
     assert_eq!(test.commit(vec![variation(3)]).unwrap(), [index(Some(2))]);
     let plain = Record::ArtifactCreated(Box::new(artifact(4, owner(1), None)));
     assert_eq!(test.commit(vec![plain]).unwrap(), [index(None)]);
-    let stored = test.store.artifact(ArtifactId::from_random(bytes16(3))).unwrap().unwrap();
+    let third = ArtifactId::from_random(bytes16(3));
+    let stored = test.store.artifact(third, &RowVisibility::All).unwrap().unwrap();
     assert_eq!(stored.variation_index, Some(2));
 }
 
@@ -199,9 +214,9 @@ fn a_store_that_failed_once_writes_no_more_but_still_reads() {
     let test = TestStore::new();
     test.commit(vec![created(1)]).unwrap();
     let intruder = rusqlite::Connection::open(test.path().join("ringback.db")).unwrap();
-    intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    intruder.execute_batch("ALTER TABLE job_count RENAME TO hidden").unwrap();
     assert!(matches!(test.commit(vec![created(2)]), Err(CommitError::Failed { .. })));
-    intruder.execute_batch("ROLLBACK").unwrap();
+    intruder.execute_batch("ALTER TABLE hidden RENAME TO job_count").unwrap();
     assert!(matches!(test.commit(vec![created(3)]), Err(CommitError::Failed { .. })));
     assert!(test.store.job(job_id(1)).unwrap().is_some());
     assert!(test.store.job(job_id(2)).unwrap().is_none());

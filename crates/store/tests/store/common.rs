@@ -84,6 +84,9 @@ pub(crate) fn artifact(n: u64, owner: PrincipalId, project: Option<ProjectId>) -
         variation_set_id: None,
         variation_index: None,
         metadata: None,
+        tool: None,
+        job: None,
+        session: None,
         created_at: 1,
     }
 }

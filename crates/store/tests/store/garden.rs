@@ -1,12 +1,15 @@
 //! The garden's timeline in the store.
 
 use camino::Utf8Path;
-use ringback_proto::garden::{GardenRegion, TempoChange, Ticks};
-use ringback_proto::ids::{BlobHash, RegionId};
-use ringback_proto::record::{Record, RegionRecord, TimelineChange};
+use ringback_proto::garden::{
+    GardenContent, GardenPromise, GardenRegion, IfLate, LoopRange, RegionState, TempoChange, Ticks,
+};
+use ringback_proto::ids::{ArtifactId, BlobHash, JobId, RegionId};
+use ringback_proto::record::{HeardRecord, JobState, Record, RegionRecord, TimelineChange};
+use ringback_proto::request::RegionApproval;
 use ringback_store::{CommitError, Store};
 
-use crate::common::{bytes16, owner, project};
+use crate::common::{bytes16, created, ended, job_id, owner, project, started};
 
 fn region(n: u64, position: u64, duration: u64) -> RegionRecord {
     RegionRecord {
@@ -14,21 +17,30 @@ fn region(n: u64, position: u64, duration: u64) -> RegionRecord {
             region_id: RegionId::from_random(bytes16(n)),
             position: Ticks(position),
             duration: Some(Ticks(duration)),
-            content_hash: BlobHash::from_bytes([7; 32]),
-            mime_type: "audio/wav".to_owned(),
+            state: RegionState::Ready,
+            content: Some(content()),
+            promise: None,
+            repeat: 1,
             gain_db: -6.3,
             pan: -0.1,
             offset_seconds: 0.1,
             fade_in: Ticks(1),
             fade_out: Ticks(2),
+            crossfade: Ticks(3),
             name: Some("drums".to_owned()),
         },
         owner: owner(n % 2),
         project: n.is_multiple_of(2).then(|| project(1)),
         artifact: None,
+        approval: RegionApproval::Auto,
+        reason: None,
         tags: vec!["a".to_owned()],
         created_at: n,
     }
+}
+
+fn content() -> GardenContent {
+    GardenContent { hash: BlobHash::from_bytes([7; 32]), mime_type: "audio/wav".to_owned() }
 }
 
 fn placed(n: u64, position: u64, duration: u64) -> TimelineChange {
@@ -107,5 +119,94 @@ fn a_change_that_is_not_the_next_revision_or_has_no_region_changes_nothing() {
     let again = commit(&store, 2, placed(1, 5, 5)).unwrap_err();
     assert!(matches!(again, CommitError::Taken { .. }), "{again}");
     assert_eq!(store.timeline_size().unwrap().revision, 1);
+    store.close();
+}
+
+/// Rule: a promise, what became of it, the loop and what was heard survive a restart.
+#[test]
+fn promises_loops_and_what_was_heard_read_back_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(dir.path()).unwrap();
+    let mut promised = region(1, 960, 480);
+    promised.region.state = RegionState::Pending;
+    promised.region.content = None;
+    promised.region.repeat = 3;
+    promised.region.promise =
+        Some(GardenPromise { job_id: JobId::from_random(bytes16(9)), if_late: IfLate::Vamp });
+    promised.approval = RegionApproval::Required;
+    let id = promised.region.region_id;
+    let artifact = ArtifactId::from_random(bytes16(5));
+    let range = LoopRange { start: Ticks(0), end: Ticks(3840) };
+    {
+        let store = Store::open(path).unwrap();
+        commit(&store, 1, TimelineChange::Placed(Box::new(promised.clone()))).unwrap();
+        commit(&store, 2, TimelineChange::Loop(Some(range.clone()))).unwrap();
+        assert_eq!(store.region(id).unwrap(), Some(promised.clone()));
+        assert_eq!(store.timeline_size().unwrap().n_regions, 3, "each pass counts");
+        let change = TimelineChange::Settled {
+            id,
+            state: RegionState::AwaitingApproval,
+            content: Some(content()),
+            artifact: Some(artifact),
+            reason: None,
+        };
+        commit(&store, 3, change).unwrap();
+        let reason = Some("too loud".to_owned());
+        commit(&store, 4, TimelineChange::State { id, state: RegionState::Rejected, reason })
+            .unwrap();
+        let heard = |at| HeardRecord {
+            region: id,
+            artifact: Some(artifact),
+            from: Ticks(960),
+            to: Ticks(1000),
+            at,
+        };
+        crate::common::commit(&store, vec![Record::Heard(vec![heard(5), heard(7)])]).unwrap();
+        store.close();
+    }
+    let store = Store::open(path).unwrap();
+    let timeline = store.timeline(Ticks(2000), ALL).unwrap();
+    assert_eq!(timeline.loop_range, Some(range));
+    let found = &timeline.regions[0];
+    assert_eq!(found.region.state, RegionState::Rejected);
+    assert_eq!(found.region.content, Some(content()));
+    assert_eq!((found.artifact, found.reason.as_deref()), (Some(artifact), Some("too loud")));
+    assert_eq!(found.region.promise, promised.region.promise);
+    assert_eq!(store.last_heard().unwrap().get(&id), Some(&7));
+    commit(&store, 5, TimelineChange::Loop(None)).unwrap();
+    assert_eq!(store.timeline(Ticks(0), ALL).unwrap().loop_range, None);
+    store.close();
+}
+
+/// Rule: a job bound to a region is kept while the region waits.
+#[test]
+fn a_job_that_a_region_waits_for_outlives_its_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(Utf8Path::from_path(dir.path()).unwrap()).unwrap();
+    let mut waiting = region(1, 0, 480);
+    waiting.region.state = RegionState::Pending;
+    let promise = GardenPromise { job_id: job_id(1), if_late: IfLate::Silence };
+    waiting.region.promise = Some(promise);
+    commit(&store, 1, TimelineChange::Placed(Box::new(waiting.clone()))).unwrap();
+    for n in [1, 2] {
+        let records = vec![created(n), started(n), ended(n, JobState::Complete)];
+        crate::common::commit(&store, records).unwrap();
+    }
+    let purge = || {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let done = move |purged: Result<_, _>| sender.send(purged.unwrap()).unwrap();
+        store.purge_expired(1 << 40, 10, Box::new(done)).unwrap();
+        receiver.recv().unwrap()
+    };
+    assert_eq!(purge(), [job_id(2)]);
+    let settled = TimelineChange::Settled {
+        id: waiting.region.region_id,
+        state: RegionState::Ready,
+        content: Some(content()),
+        artifact: None,
+        reason: None,
+    };
+    commit(&store, 2, settled).unwrap();
+    assert_eq!(purge(), [job_id(1)]);
     store.close();
 }

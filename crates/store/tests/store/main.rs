@@ -7,6 +7,7 @@ mod common;
 mod counts;
 mod crash;
 mod garden;
+mod graph;
 mod journal;
 mod open;
 mod reads;

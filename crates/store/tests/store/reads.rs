@@ -146,6 +146,7 @@ fn artifacts_are_listed_by_tag_creator_and_visibility() {
                     RowVisibility::Owner { projects, .. } => {
                         n % 2 == 1 || (n.is_multiple_of(5) && !projects.is_empty())
                     }
+                    RowVisibility::Tree { .. } => false,
                 };
                 let expected: Vec<_> = (0..40_u64)
                     .collect::<Vec<_>>()
@@ -184,6 +185,7 @@ fn content_is_read_by_those_with_an_artifact_or_an_upload() {
         hash: by_upload,
         owner: of,
         project,
+        session: None,
         mime_type: "text/plain".to_owned(),
         at: 1,
     };

@@ -52,7 +52,7 @@ pub(crate) fn new_workspace(n: u64, of: u64) -> Record {
 }
 
 /// The session `n` in workspace `of` of project `of`.
-fn session_record(n: u64, of: u64, owner: PrincipalId) -> SessionRecord {
+pub(crate) fn session_record(n: u64, of: u64, owner: PrincipalId) -> SessionRecord {
     SessionRecord {
         id: session_id(n),
         project: project(of),
@@ -414,6 +414,7 @@ fn sessions_are_listed_by_project_state_and_visibility() {
                     RowVisibility::Owner { projects, .. } => {
                         n % 5 == 1 || projects.contains(&project(n % 4))
                     }
+                    RowVisibility::Tree { .. } => false,
                 };
                 let expected: Vec<_> = (0..60)
                     .rev()

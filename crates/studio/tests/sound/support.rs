@@ -1,19 +1,21 @@
 //! Shared by the tests: small MIDI files, the font, and renders in memory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use ringback_studio::render::{
     AudioSink, Progress, RenderLimits, RenderSettings, Rendered, Score, SinkError, render,
 };
-use ringback_studio::soundfont::{Font, SEARCHED_DIRS, find};
+use ringback_studio::soundfont::{Font, SEARCHED_DIRS};
 
 /// Ticks per quarter note in these files.
 pub(crate) const TICKS: u16 = 480;
 
-/// Returns the small font that the tests' preparation installs.
+/// Returns the small font that the tests' preparation installs, also where a larger one is
+/// installed too.
 pub(crate) fn font_path() -> PathBuf {
-    find(None, &SEARCHED_DIRS).unwrap()
+    let paths = SEARCHED_DIRS.iter().map(|dir| Path::new(dir).join("TimGM6mb.sf2"));
+    paths.into_iter().find(|path| path.exists()).expect("`cargo xtask ci` installs TimGM6mb.sf2")
 }
 
 pub(crate) fn font() -> &'static Font {

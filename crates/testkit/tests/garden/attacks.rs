@@ -61,17 +61,17 @@ async fn the_tools_of_the_process_are_neither_listed_nor_called_by_name() {
     let writer = daemon.client(&token(&daemon, Level::Write).await).await;
     let prefix = || ListToolsRequest { cursor: None, prefix: Some("garden".to_owned()) };
     let listed = writer.call::<ListTools>(prefix()).await.unwrap().tools;
-    assert_eq!(listed.len(), 11, "{listed:?}");
+    assert_eq!(listed.len(), 15, "{listed:?}");
     let listed = admin.call::<ListTools>(prefix()).await.unwrap().tools;
     let names: Vec<_> = listed.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(names.len(), 13, "{names:?}");
-    for hidden in ["garden_reload", "garden_control_emergency_pause"] {
+    assert_eq!(names.len(), 19, "{names:?}");
+    for hidden in ["garden_reload", "garden_set_region_state", "garden_control_emergency_pause"] {
         assert!(!names.contains(&hidden), "{names:?}");
         let nothing = Any { format: Format::MsgPack, bytes: Bytes::from_static(&[0x80]) };
         let called = admin.call_named(hidden, nothing, CallOptions::default()).await;
         assert_eq!(called.unwrap_err().kind(), ErrorKind::NotFound, "{hidden}");
     }
-    for internal in ["garden_timeline", "garden_report"] {
+    for internal in ["garden_timeline", "garden_report", "garden_settle", "garden_monitor"] {
         assert!(names.contains(&internal), "{names:?}");
     }
     let refused = writer.call::<GardenTimeline>(GardenTimelineRequest {}).await.unwrap_err();

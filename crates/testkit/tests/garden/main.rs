@@ -6,5 +6,7 @@ mod attacks;
 mod events;
 mod faces;
 mod flow;
+mod monitor;
+mod promises;
 mod support;
 mod timeline;

@@ -42,12 +42,14 @@ type Shared<T> = Arc<Mutex<T>>;
 pub(crate) struct ScriptedGarden {
     got: Shared<Vec<Got>>,
     script: Shared<HashMap<&'static str, Script>>,
+    exported: Shared<Option<(BlobHash, Vec<ExportedRegion>)>>,
     workers: Vec<Worker>,
 }
 
 impl ScriptedGarden {
     pub(crate) async fn of(daemon: &World) -> Self {
         let (got, script) = (Shared::default(), Shared::default());
+        let exported: Shared<Option<(BlobHash, Vec<ExportedRegion>)>> = Shared::default();
         let mut workers = Vec::new();
         for (service, names) in [
             (
@@ -62,6 +64,10 @@ impl ScriptedGarden {
                     CREATE_REGION,
                     MOVE_REGION,
                     DELETE_REGION,
+                    SET_LOOP,
+                    SET_REGION_STATE,
+                    EXPORT,
+                    MONITOR,
                     RELOAD,
                 ][..],
             ),
@@ -70,14 +76,21 @@ impl ScriptedGarden {
             let mut tools = WorkerTools::new(service);
             for name in names {
                 let (got, script) = (Arc::clone(&got), Arc::clone(&script));
+                let exported = Arc::clone(&exported);
                 tools = tools.raw_tool(OfferedTool::Name((*name).to_owned()), move |call| {
-                    answer(name, call, Arc::clone(&got), Arc::clone(&script))
+                    let exported = exported.lock().unwrap().clone();
+                    answer(name, call, Arc::clone(&got), Arc::clone(&script), exported)
                 });
             }
             let config = daemon.client_config(daemon.admin_token());
             workers.push(within("the garden", Worker::serve(config, tools)).await.unwrap());
         }
-        Self { got, script, workers }
+        Self { got, script, exported, workers }
+    }
+
+    /// Sets the content that it exports, and the regions in it.
+    pub(crate) fn export(&self, hash: BlobHash, regions: Vec<ExportedRegion>) {
+        *self.exported.lock().unwrap() = Some((hash, regions));
     }
 
     /// Sets what it does with a tool from now on.
@@ -118,6 +131,7 @@ async fn answer(
     call: WorkerCall,
     got: Shared<Vec<Got>>,
     script: Shared<HashMap<&'static str, Script>>,
+    exported: Option<(BlobHash, Vec<ExportedRegion>)>,
 ) -> Result<Bytes, Error> {
     let job_id = call.job_id().map(ToOwned::to_owned);
     got.lock().unwrap().push(Got { tool, job_id, arguments: call.decode()? });
@@ -148,6 +162,17 @@ async fn answer(
                 duration: asked.region.duration.unwrap_or(CONTENT_TICKS),
             })
         }
+        EXPORT => {
+            let (hash, regions) = exported.unwrap();
+            encoded!(&ExportAnswer {
+                content: GardenContent { hash, mime_type: "audio/wav".to_owned() },
+                size: 15,
+                duration_seconds: 2.0,
+                regions,
+                soundfont: Some(BlobHash::from_bytes([0x5f; 32])),
+            })
+        }
+        MONITOR => encoded!(&MonitorAnswer { sample_rate: 48_000 }),
         _ => Bytes::from_static(&[0x80]),
     })
 }
@@ -162,6 +187,8 @@ fn status() -> GardenStatusResponse {
         beat_in_bar: 2.0,
         tempo_bpm: 120.0,
         time_signature: "4/4".to_owned(),
+        loop_range: None,
+        waiting_for: None,
         region_count: 0,
         revision: 0,
         device: GardenDevice {
@@ -227,6 +254,10 @@ pub(crate) fn region(content_id: &impl ToString, position: f64) -> GardenCreateR
         offset_seconds: None,
         fade_in: None,
         fade_out: None,
+        crossfade: None,
+        repeat: None,
+        approval: None,
+        if_late: None,
         name: None,
         tags: vec![],
     }

@@ -1,7 +1,7 @@
 //! The timeline: the garden accepts a change, then it is stored, then the caller is answered.
 
 use ringback_proto::garden::command::*;
-use ringback_proto::garden::{GardenAt, Ticks};
+use ringback_proto::garden::{GardenAt, GardenContent, RegionState, Ticks};
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
 use ringback_proto::{Certainty, Error, ErrorKind};
@@ -33,8 +33,9 @@ async fn a_region_is_placed_moved_and_deleted_and_every_change_has_a_revision() 
     let got: CreateRegionArguments = serde_json::from_value(got.arguments).unwrap();
     assert_eq!(got.revision, 1);
     assert_eq!((got.region.position, got.region.duration), (Ticks(3840), Some(Ticks(1920))));
-    assert_eq!((got.region.content_hash, got.region.gain_db), (content, -6.5));
-    assert_eq!(got.region.mime_type, "audio/wav");
+    let expected = GardenContent { hash: content, mime_type: "audio/wav".to_owned() };
+    assert_eq!((got.region.content, got.region.gain_db), (Some(expected), -6.5));
+    assert_eq!((got.region.state, got.region.repeat), (RegionState::Ready, 1));
 
     let region_id = placed.region_id;
     let to = GardenMoveRegionRequest { region_id, new_position: 8.0001 };

@@ -109,9 +109,9 @@ async fn a_tune_becomes_a_midi_artifact() {
 /// Returns the channel, key and velocity of every note-on, and the quarters per minute.
 fn notes(midi: &[u8]) -> (Vec<(u8, u8, u8)>, f64) {
     let sequence = Sequence::read(midi).unwrap();
-    let note = |event: &Event| match event.message {
-        Message::NoteOn { channel, key, velocity } => Some((channel, key, velocity)),
-        _ => None,
+    let note = |event: &Event| {
+        let Message::NoteOn { channel, key, velocity } = event.message else { return None };
+        Some((channel, key, velocity))
     };
     let notes = sequence.tracks.iter().flatten().filter_map(note).collect();
     let tempo = TempoMap::new(&sequence).quarters_per_minute(0, sequence.timing);

@@ -103,7 +103,7 @@ impl Faces {
 }
 
 /// Calls a tool over HOOT01, like a program without types.
-async fn by_hoot(client: &Client, tool: &str, arguments: &Value) -> Value {
+pub(crate) async fn by_hoot(client: &Client, tool: &str, arguments: &Value) -> Value {
     let mut request = arguments.clone();
     request["tool"] = json!(tool);
     let body = rmp_serde::to_vec_named(&json!({"request": request, "wait_ms": 30_000})).unwrap();

@@ -219,7 +219,7 @@ impl Offers {
 pub(in crate::sessions) fn check_server(principal: &Principal, named: &CallerServer) -> Result<()> {
     match sight(principal) {
         Visibility::All => {}
-        Visibility::Own { .. } => {
+        Visibility::Own { .. } | Visibility::Tree { .. } => {
             let missing = "a token with scope `admin`";
             return Err(Error::forbidden("naming a tool server", missing).with_scope(Level::Admin));
         }

@@ -198,10 +198,10 @@ pub(crate) fn events() -> String {
             project_id: ProjectId::from_random([0x11; 16]),
             status: SessionState::Idle,
         },
-        garden::transport().into(),
-        garden::region().into(),
-        garden::trouble().into(),
-        garden::position().into(),
+        garden::published(garden::transport()),
+        garden::published(garden::region()),
+        garden::published(garden::trouble()),
+        garden::published(garden::position()),
     ];
     assert!(events.iter().map(Event::topic).eq(Event::TOPICS), "one sample for each topic");
     for event in events {

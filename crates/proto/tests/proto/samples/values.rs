@@ -271,6 +271,11 @@ sample!(
         variation_index: None,
         metadata: None,
         annotations: vec![],
+        tool: None,
+        job_id: None,
+        session_id: None,
+        sources: vec![],
+        derived_ids: vec![],
     },
     Self {
         id: artifact(),
@@ -292,6 +297,18 @@ sample!(
             vibe: Some(awkward()),
             created_at: TWO_TO_THE_63,
         }],
+        tool: Some("midi_to_wav".into()),
+        job_id: Some(job()),
+        session_id: Some(SessionId::from_random([0x33; 16])),
+        sources: vec![
+            SourceInfo {
+                role: SourceRole::Input,
+                artifact_id: Some(artifact()),
+                content_hash: Some(hash()),
+            },
+            SourceInfo { role: SourceRole::Region, artifact_id: None, content_hash: None },
+        ],
+        derived_ids: vec![artifact()],
     }
 );
 sample!(
@@ -321,6 +338,28 @@ sample!(
         message: awkward(),
         source: Some("human".into()),
         vibe: Some(awkward()),
+    }
+);
+sample!(
+    GraphQueryRequest,
+    Self { query: "SELECT 1".into(), variables: None, limit: None },
+    Self {
+        query: awkward(),
+        variables: Some([("name".into(), Value::Text(awkward()))].into()),
+        limit: Some(1000),
+    }
+);
+sample!(
+    GraphQueryResponse,
+    Self { results: vec![], count: 0, truncated: false },
+    Self {
+        results: vec![Value::Map(vec![
+            ("z".into(), Value::Int(-1)),
+            ("a".into(), Value::Float(0.5)),
+            ("m".into(), Value::Null),
+        ])],
+        count: 1,
+        truncated: true,
     }
 );
 sample!(AnnotationAddedResponse, Self { artifact_id: artifact(), annotation_id: annotation() });
@@ -510,6 +549,7 @@ sample!(AckResponse, Self { message: String::new() }, Self { message: awkward() 
 mod abc;
 mod container;
 pub(crate) mod garden;
+mod graph;
 mod model;
 mod sessions;
 mod sound;

@@ -28,6 +28,9 @@ pub struct RunArgs {
     /// Endpoint of the daemon [default: as for other commands]
     #[arg(long, value_name = "ENDPOINT")]
     pub connect: Option<String>,
+    /// Event endpoint of the daemon [default: the one beside it]
+    #[arg(long, value_name = "ENDPOINT")]
+    pub iopub: Option<String>,
     /// The daemon's directory of content
     #[arg(long, value_name = "DIR")]
     pub blobs: Option<PathBuf>,
@@ -60,8 +63,10 @@ pub(super) async fn run(
     connect.daemon = args.connect.clone().or(connect.daemon);
     let config = connect.config(environment)?;
     let target = connect.target(environment)?;
+    let events = args.iopub.clone().or_else(|| target.iopub().map(str::to_owned));
     let daemon = ringback_client::Config::new(target.endpoint, target.credentials);
     let settings = Settings {
+        events,
         blobs: args.blobs.clone().map(utf8).transpose()?,
         device: args.device.clone(),
         sample_rate: args.sample_rate,

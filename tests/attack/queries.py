@@ -1,0 +1,85 @@
+"""Queries: SQL that wants rows, counts and errors of another owner, to write, or to take all time and memory."""
+
+import re
+from pathlib import Path
+from threading import Thread
+
+from world import quick
+
+CANARY = "canary"
+# Seconds for one query: its second, five to wait for its turn, and a slow machine.
+LIMIT = 20
+# MiB that a daemon may grow by while queries do their worst.
+GROWTH_MAX = 48
+
+
+def hostile(identity):
+    """The queries of `queries.sql`, without comments."""
+    text = Path(__file__).with_name("queries.sql").read_text()
+    for paragraph in text.split("\n\n"):
+        sql = "\n".join(line for line in paragraph.splitlines() if not line.startswith("--")).strip()
+        if sql:
+            yield sql.replace("{id}", identity)
+
+
+def make(target, token, word):
+    """An artifact with a word in every field that its caller chooses."""
+    with target.peer(token) as peer:
+        stored = peer.success("cas_store", {"data": word.encode(), "mime_type": "text/plain"})
+        created = peer.success("artifact_create", {
+            "content_hash": stored["hash"], "creator": word, "tags": [word], "metadata": {"k": word},
+        })
+        peer.success("add_annotation", {
+            "artifact_id": created["artifact_id"], "message": word, "source": word, "vibe": word,
+        })
+    return created["artifact_id"]
+
+
+@quick
+def no_query_reveals_a_row_of_another_owner(world):
+    target = world.target()
+    owner, stranger = target.new_token("write")[0], target.new_token("write")[0]
+    hidden = make(target, owner, CANARY)
+    make(target, stranger, "mine")
+    database = target.data / "ringback.db"
+    number = 0
+    for sql in hostile(hidden):
+        answer = target.tool("graph_query", {"query": sql}, stranger, limit=LIMIT)
+        number += 1
+        said = answer.body.decode()
+        assert answer.status != 500, (sql, answer)
+        shown = said.replace(sql, "")
+        assert hidden not in shown or hidden in sql, (sql, answer)
+        assert not re.search(r"inner_[0-9a-f]{32}", said) or "inner_" in sql, (sql, answer)
+        if CANARY not in sql:
+            assert CANARY not in said, (sql, answer)
+        elif answer.status == 200:
+            assert answer.json["result"]["results"] in ([], [{"count(*)": 1}], [{"count(*)": 0}]), (sql, answer)
+    assert number > 120, number
+    assert database.exists() and not Path("/tmp/ringback-attack.db").exists()
+    own = target.done("graph_query", {"query": "SELECT creator FROM artifacts"}, token=stranger)
+    assert own["results"] == [{"creator": "mine"}], own
+    target.is_well()
+
+
+@quick
+def queries_that_do_their_worst_slow_no_one_and_take_no_memory(world):
+    target = world.target()
+    tokens = [target.new_token("read")[0] for _ in range(2)]
+    rows = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
+    worst = rows + "SELECT DISTINCT printf('%60000d', x) AS y FROM c ORDER BY y"
+    before = target.resident()
+    outcomes = []
+
+    def ask(token):
+        for _ in range(3):
+            outcomes.append(target.tool("graph_query", {"query": worst}, token, limit=LIMIT).code)
+
+    threads = [Thread(target=ask, args=(token,)) for token in tokens]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        assert target.tool("ping").status == 200
+        assert target.resident() - before < GROWTH_MAX, (before, target.resident())
+    assert set(outcomes) <= {"timeout", "too_large"} and len(outcomes) == 6, outcomes
+    target.is_well()
