@@ -80,8 +80,9 @@ impl Shop {
 
     /// Plays a timeline to its end on a device.
     pub(crate) async fn play(&self, timeline: GardenTimeline, device: DeviceChoice) {
-        // A sound server of a test has no real-time rights, and shares the machine with other tests.
-        let buffer_frames = if device == DeviceChoice::Pulse { 8192 } else { 1024 };
+        // A sound server of a test has no real-time rights, and shares the machine with other tests:
+        // both sides hold two seconds of sound.
+        let buffer_frames = if device == DeviceChoice::Pulse { RATE / 2 } else { 1024 };
         let settings = Settings { device, buffer_frames, ..settings() };
         let (garden, mut events) = Garden::start(&settings, self.source()).unwrap();
         let regions = timeline.regions.clone();
