@@ -84,7 +84,7 @@ def another_sqlite_gives_the_answers_of_an_administrator_for_each_example(world)
         first = make(peer, 1)
         second = make(peer, 2, first)
         abc = "X:1\nT:Lineage\nK:C\nCDEF|"
-        tune = peer.success("abc_to_midi", {"abc": abc})
+        tune = peer.success("abc_to_midi", {"abc": abc}, wait_ms=20000)
         given = {"id": first, "since": 0, "tag": "type:midi", "vibe": "%warm%", "view": "artifacts",
                  "session": "gogol_" + "0" * 32, "kind": "usb_device_id", "value": "0582:0074"}
         connection = copy_of(world.daemon.home / "data")
