@@ -191,6 +191,18 @@ impl Engine {
         self.repeating = repeating;
     }
 
+    /// Returns whether a new plan has to be made; the one before is worth nothing then.
+    #[must_use]
+    pub const fn needs_plan(&self) -> bool {
+        self.replan.is_some()
+    }
+
+    /// Returns whether it plays, as it is heard.
+    #[must_use]
+    pub fn is_playing(&self) -> bool {
+        self.heard.is_playing()
+    }
+
     /// Starts a new plan if one has to be made, and returns its generation.
     pub fn start_plan(&mut self) -> Option<u32> {
         let replan = self.replan.take()?;
