@@ -333,9 +333,9 @@ fn interleaved(channels: Vec<Resampler>) -> Sound {
 
 /// Returns the length of a region that is given none: that of its content, from its offset on.
 #[must_use]
-pub fn length_of(region: &GardenRegion, sound: &Sound, map: &TempoMap) -> Ticks {
+pub fn length_of(region: &GardenRegion, n_frames: u64, map: &TempoMap) -> Ticks {
     let rate = f64::from(map.rate());
-    let seconds = (sound.n_frames() as f64 / rate - region.offset_seconds).max(0.0);
+    let seconds = (n_frames as f64 / rate - region.offset_seconds).max(0.0);
     let start = map.frame_exactly(region.position.0 as f64);
     let end = map.tick((start + seconds * rate).round() as u64);
     Ticks((end.ceil() as u64).saturating_sub(region.position.0).max(1))

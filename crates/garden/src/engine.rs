@@ -298,6 +298,14 @@ impl Engine {
         }
     }
 
+    /// Reports content that is silent because the cache has no room for it.
+    pub fn content_crowded(&mut self, key: &SoundKey) {
+        for region_id in self.mixer.regions_of(key) {
+            let cause = "the cache is full of what is needed sooner; raise `garden.cache`";
+            self.report_trouble(TroubleKind::Content, cause.to_owned(), Some(region_id));
+        }
+    }
+
     /// Returns what others need to know since the last call.
     pub fn take_news(&mut self) -> News {
         let has_wants = std::mem::take(&mut self.wants_changed);

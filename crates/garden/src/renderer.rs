@@ -41,6 +41,8 @@ pub enum Delivery {
     Ready(SoundKey, Arc<Sound>),
     /// Content that cannot be played, and why.
     Failed(SoundKey, String),
+    /// Content that is needed soon, for which there is no room.
+    Crowded(SoundKey),
     /// A sound that must make room.
     Dropped(SoundKey),
     /// Trouble with the audio device.
@@ -162,6 +164,7 @@ impl Renderer {
             match delivery {
                 Delivery::Ready(key, sound) => self.engine.put_sound(&key, &sound),
                 Delivery::Failed(key, message) => self.engine.content_failed(&key, &message),
+                Delivery::Crowded(key) => self.engine.content_crowded(&key),
                 Delivery::Dropped(key) => self.engine.drop_sound(&key),
                 Delivery::DeviceTrouble(cause) => self.engine.report_device(cause),
             }

@@ -40,10 +40,9 @@ impl Rig {
     /// Sets the state of the promised region, with its sound.
     fn settle(&mut self, state: RegionState, revision: u64) {
         let sound = Arc::new(Sound::new(1, vec![0.5; 1_000_000]));
-        let content = (kept(), sound);
         let region_id = promised(0.0, IfLate::Vamp).region_id;
         let set = move |engine: &mut Engine| {
-            engine.set_region_state(region_id, state, Some(content), revision)
+            engine.set_region_state(region_id, state, Some(kept()), Some(sound), revision)
         };
         self.order(set).unwrap();
     }
@@ -173,7 +172,7 @@ fn a_region_is_heard_only_after_approval_and_not_after_a_rejection() {
     assert!(rig.left.iter().all(|sample| (sample - 0.25).abs() < 1e-6), "it is not approved");
     let region_id = promised(0.0, IfLate::Silence).region_id;
     let state = |state, revision| {
-        move |engine: &mut Engine| engine.set_region_state(region_id, state, None, revision)
+        move |engine: &mut Engine| engine.set_region_state(region_id, state, None, None, revision)
     };
     rig.order(state(RegionState::Ready, 3)).unwrap();
     let n_approved = rig.left.len();
