@@ -145,6 +145,7 @@ impl Garden {
         let arguments = DeleteRegionArguments { region_id: id, revision: turn.revision() };
         let (turn, NoArguments {}) =
             self.accepted(turn, command::DELETE_REGION, &arguments, order.job, ACCEPT_WAIT).await?;
+        self.deleted.add(id, record.artifact);
         self.commit(turn, TimelineChange::Deleted { id }).await?;
         self.announce(&record, RegionChange::Deleted);
         Ok(())
