@@ -1,7 +1,9 @@
 //! Content becomes sound: audio is decoded and resampled, MIDI is played by the synthesizer at the
 //! tempo of the timeline.
 
-use std::io::{Cursor, Read, Seek};
+use std::io::{Read, Seek};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_blobs::{BlobReader, ReadBlobError};
@@ -14,9 +16,13 @@ use ringback_studio::render::{
     TickScore,
 };
 use ringback_studio::soundfont::{Font, FontError};
+use tokio::io::AsyncWrite;
 
 use crate::sound::{CHANNELS, NoteTiming, Sound, SoundKey};
 use crate::tempo::TempoMap;
+
+/// The longest file that is fetched from the daemon: readers of WAV stop there.
+const FETCHED_BYTES_MAX: u64 = 2 << 30;
 
 /// The longest tail of MIDI after its last note, in seconds: a long reverb.
 pub(crate) const TAIL_SECONDS_MAX: f64 = 10.0;
@@ -30,6 +36,15 @@ pub enum ContentError {
     /// The daemon does not hand it out.
     #[error("cannot fetch the content from the daemon: {0}")]
     Download(#[source] ringback_proto::Error),
+    /// The daemon's content is longer than it may be.
+    #[error("the content has more than {bytes_max} bytes; cut it")]
+    TooLong {
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// It cannot be written to a temporary file.
+    #[error("cannot write the content to a temporary file: {0}")]
+    Temporary(#[source] std::io::Error),
     /// It is not audio that can be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -77,7 +92,7 @@ impl std::fmt::Debug for Source {
     }
 }
 
-/// What is read: a file of the store, or bytes from the daemon.
+/// What is read: a file of the store, or a temporary one.
 trait Content: Read + Seek + Send + Sync {}
 
 impl<T: Read + Seek + Send + Sync> Content for T {}
@@ -92,7 +107,8 @@ impl Source {
         Self { blobs, client }
     }
 
-    fn open(&self, hash: BlobHash) -> Result<Box<dyn Content>, ContentError> {
+    /// Opens content; what the daemon has may have `bytes_max`.
+    fn open(&self, hash: BlobHash, bytes_max: u64) -> Result<Box<dyn Content>, ContentError> {
         let local = self.blobs.as_ref().map(|blobs| blobs.open_blob(hash));
         match (local, &self.client) {
             (Some(Ok(reader)), _) => Ok(Box::new(reader)),
@@ -102,10 +118,7 @@ impl Source {
             )
             | (Some(Err(error)), None) => Err(error.into()),
             (Some(Err(_)) | None, Some((client, runtime))) => {
-                let mut bytes = Vec::new();
-                let download = client.download(hash, &mut bytes);
-                runtime.block_on(download).map_err(ContentError::Download)?;
-                Ok(Box::new(Cursor::new(bytes)))
+                Ok(Box::new(runtime.block_on(fetch(client, hash, bytes_max))?))
             }
             (None, None) => Err(ReadBlobError::NotFound { hash }.into()),
         }
@@ -115,11 +128,69 @@ impl Source {
         let mut bytes = Vec::new();
         // One byte over the limit is enough to see that it is too large.
         let limit = render::MIDI_BYTES_MAX as u64 + 1;
-        self.open(hash)?.take(limit).read_to_end(&mut bytes).map_err(|error| {
+        self.open(hash, limit)?.take(limit).read_to_end(&mut bytes).map_err(|error| {
             let what = format!("it cannot be read: {error}");
             DecodeError::Malformed { seconds: 0.0, what }
         })?;
         Ok(bytes)
+    }
+}
+
+/// Fetches content into a temporary file: compressed or not, it may be longer than its sound.
+async fn fetch(
+    client: &Client,
+    hash: BlobHash,
+    bytes_max: u64,
+) -> Result<std::fs::File, ContentError> {
+    let mut file = tempfile::tempfile().map_err(ContentError::Temporary)?;
+    let writer = file.try_clone().map_err(ContentError::Temporary)?;
+    let mut sink =
+        Limited { writer: tokio::fs::File::from_std(writer), n_left: bytes_max, is_over: false };
+    let fetched = client.download(hash, &mut sink).await;
+    if sink.is_over {
+        return Err(ContentError::TooLong { bytes_max });
+    }
+    fetched.map_err(ContentError::Download)?;
+    file.rewind().map_err(ContentError::Temporary)?;
+    Ok(file)
+}
+
+/// Takes so many bytes and no more.
+struct Limited<W> {
+    writer: W,
+    n_left: u64,
+    is_over: bool,
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for Limited<W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        if bytes.len() as u64 > self.n_left {
+            self.is_over = true;
+            return Poll::Ready(Err(std::io::Error::other("the content is too long")));
+        }
+        let written = Pin::new(&mut self.writer).poll_write(context, bytes);
+        if let Poll::Ready(Ok(n_bytes)) = &written {
+            self.n_left -= *n_bytes as u64;
+        }
+        written
+    }
+
+    fn poll_flush(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.writer).poll_flush(context)
+    }
+
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.writer).poll_shutdown(context)
     }
 }
 
@@ -167,7 +238,7 @@ impl Preparer {
     }
 
     fn decode(&self, hash: BlobHash) -> Result<Sound, ContentError> {
-        let file = self.source.open(hash)?;
+        let file = self.source.open(hash, FETCHED_BYTES_MAX)?;
         let limits = DecodeLimits { channels_max: CHANNELS, ..DecodeLimits::default() };
         let mut channels: Vec<Resampler> = Vec::new();
         let mut scratch = Vec::new();
@@ -262,10 +333,28 @@ fn interleaved(channels: Vec<Resampler>) -> Sound {
 
 /// Returns the length of a region that is given none: that of its content, from its offset on.
 #[must_use]
-pub fn length_of(region: &GardenRegion, sound: &Sound, map: &TempoMap) -> Ticks {
+pub fn length_of(region: &GardenRegion, n_frames: u64, map: &TempoMap) -> Ticks {
     let rate = f64::from(map.rate());
-    let seconds = (sound.n_frames() as f64 / rate - region.offset_seconds).max(0.0);
+    let seconds = (n_frames as f64 / rate - region.offset_seconds).max(0.0);
     let start = map.frame_exactly(region.position.0 as f64);
     let end = map.tick((start + seconds * rate).round() as u64);
     Ticks((end.ceil() as u64).saturating_sub(region.position.0).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    /// Rule: content from the daemon takes a bounded place.
+    #[tokio::test]
+    async fn what_is_fetched_has_a_limit() {
+        let mut sink = Limited { writer: Vec::new(), n_left: 8, is_over: false };
+        sink.write_all(&[1; 5]).await.unwrap();
+        sink.write_all(&[2; 3]).await.unwrap();
+        assert!(!sink.is_over, "all of it fits");
+        sink.write_all(&[3]).await.unwrap_err();
+        assert_eq!((sink.is_over, sink.writer.len()), (true, 8));
+    }
 }

@@ -31,6 +31,9 @@ use crate::transport::{Jump, Step, Transport};
 
 /// Position events per second of playback.
 const POSITIONS_PER_SECOND: u64 = 10;
+/// Between two reports of what a loop or a vamp repeats, in seconds of playback: rows of what was
+/// heard are few, and still say when that was.
+const REPEATED_PAUSE_SECONDS: u64 = 60;
 
 /// What others need to know since the last time.
 #[derive(Debug, Default)]
@@ -58,6 +61,8 @@ pub struct Engine {
     /// What is being repeated, if that was why playback last jumped.
     repeating: Option<JumpCause>,
     heard_log: HeardLog,
+    /// The clock from which what is repeated is reported again.
+    next_repeated: u64,
     ahead: Ahead,
     generation: u32,
     replan: Option<Replan>,
@@ -106,6 +111,7 @@ impl Engine {
             heard_jump: None,
             repeating: None,
             heard_log: HeardLog::default(),
+            next_repeated: 0,
             ahead: Ahead { is_done: true, ..Ahead::default() },
             generation: 0,
             replan: None,
@@ -168,7 +174,7 @@ impl Engine {
                 Step::Jump(jump) => self.jumped(&jump),
             }
         }
-        self.report_heard(HeardLog::take_ended);
+        self.report_ended();
         self.report_position(shared);
     }
 
@@ -177,7 +183,6 @@ impl Engine {
     fn jumped(&mut self, jump: &Jump) {
         self.heard_jump = Some(jump_to(self.heard.frame(), self.map.rate()));
         self.wants_changed = true;
-        self.report_heard(HeardLog::take_all);
         let (cause, repeats) = match jump.cause {
             JumpCause::Command => (TransportCause::Command, false),
             JumpCause::End => (TransportCause::End, false),
@@ -185,10 +190,26 @@ impl Engine {
             JumpCause::Vamp(_) => (TransportCause::Vamp, true),
         };
         let repeating = repeats.then_some(jump.cause);
-        if !repeats || self.repeating != repeating {
+        if repeats && self.repeating == repeating {
+            self.heard_log.repeat_all();
+        } else {
+            self.report_heard(HeardLog::take_all);
+            self.next_repeated = self.clock + self.repeated_pause();
             self.report_transport(cause, jump.job_id);
         }
         self.repeating = repeating;
+    }
+
+    /// Returns whether a new plan has to be made; the one before is worth nothing then.
+    #[must_use]
+    pub const fn needs_plan(&self) -> bool {
+        self.replan.is_some()
+    }
+
+    /// Returns whether it plays, as it is heard.
+    #[must_use]
+    pub fn is_playing(&self) -> bool {
+        self.heard.is_playing()
     }
 
     /// Starts a new plan if one has to be made, and returns its generation.
@@ -235,7 +256,10 @@ impl Engine {
                 Step::Jump(jump) => {
                     self.ahead.tail = Some(Tail { from: jump.from, at: 0 });
                     self.ahead.jump = Some(jump_to(self.ahead.transport.frame(), self.map.rate()));
-                    self.mixer.forget_lateness();
+                    // What is repeated was late the first time already.
+                    if jump.cause == JumpCause::Command {
+                        self.mixer.forget_lateness();
+                    }
                 }
             }
         }
@@ -274,6 +298,14 @@ impl Engine {
         }
     }
 
+    /// Reports content that is silent because the cache has no room for it.
+    pub fn content_crowded(&mut self, key: &SoundKey) {
+        for region_id in self.mixer.regions_of(key) {
+            let cause = "the cache is full of what is needed sooner; raise `garden.cache`";
+            self.report_trouble(TroubleKind::Content, cause.to_owned(), Some(region_id));
+        }
+    }
+
     /// Returns what others need to know since the last call.
     pub fn take_news(&mut self) -> News {
         let has_wants = std::mem::take(&mut self.wants_changed);
@@ -292,6 +324,12 @@ impl Engine {
     fn follow_timeline(&mut self) {
         let map = TempoMap::new(self.timeline.tempo(), self.map.rate());
         let same_until = map.differs_from(&self.map).map_or(u64::MAX, |tick| map.frame(tick));
+        // What was heard has its beats from the map by which it was played.
+        if same_until < self.heard.frame() {
+            self.report_heard(HeardLog::take_all);
+        } else if same_until < u64::MAX {
+            self.report_heard(HeardLog::take_repeated);
+        }
         self.heard.follow(&self.map, &map);
         if same_until < self.heard.frame() {
             // The frames before the place have other numbers now.
@@ -308,6 +346,24 @@ impl Engine {
 
     fn set_course(&mut self) {
         self.course = Course::new(&self.timeline, &self.map, self.mixer.end());
+    }
+
+    /// Reports what playback has left behind. What is repeated is collected first.
+    fn report_ended(&mut self) {
+        if self.repeating.is_none() {
+            self.report_heard(HeardLog::take_ended);
+            return;
+        }
+        let ended = self.heard_log.take_ended();
+        self.heard_log.repeat(ended);
+        if self.clock >= self.next_repeated {
+            self.next_repeated = self.clock + self.repeated_pause();
+            self.report_heard(HeardLog::take_repeated);
+        }
+    }
+
+    fn repeated_pause(&self) -> u64 {
+        REPEATED_PAUSE_SECONDS * u64::from(self.map.rate())
     }
 
     fn report_heard(&mut self, take: fn(&mut HeardLog) -> Vec<heard::HeardPart>) {

@@ -10,7 +10,7 @@ use ringback_proto::garden::command::{
     MoveRegionArguments, SetLoopArguments, SetRegionStateArguments, SetTempoArguments, TempoAnswer,
     TransportAnswer,
 };
-use ringback_proto::garden::{GardenAt, GardenEvent, GardenStatus, GardenTimeline};
+use ringback_proto::garden::{GardenAt, GardenEvent, GardenRegion, GardenStatus, GardenTimeline};
 use ringback_proto::ids::JobId;
 use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -21,6 +21,7 @@ use crate::device::{Format, Output, OutputState};
 use crate::engine::Engine;
 use crate::mixer::Want;
 use crate::monitor::{Monitor, MonitorSwitch, Receiver};
+use crate::prepared::{Prepared, PreparedRegions};
 use crate::reader::{Desk, Probed, Reader};
 use crate::renderer::{Listener, Orders, Renderer, ended};
 use crate::settings::{RENDERER_SLEEP, Settings};
@@ -31,6 +32,9 @@ use crate::transport::Action;
 
 /// Events that wait to be reported; further ones are dropped.
 const EVENTS_MAX: usize = 4096;
+
+/// Attempts to send an emergency pause: for as long as the daemon waits for one.
+const PAUSES_MAX: u32 = 100;
 
 /// What the answer to a new region needs of its deadline.
 const ANSWER_TIME: Duration = Duration::from_millis(150);
@@ -53,6 +57,7 @@ pub struct GardenHandle {
     device: OutputState,
     shared: Arc<Shared>,
     monitor: MonitorSwitch,
+    prepared: PreparedRegions,
     /// Woken when the timeline was loaded or got a region.
     changed: Arc<Notify>,
 }
@@ -116,7 +121,8 @@ impl Garden {
         starting.spawn("garden-device", move || output.run(player))?;
         let monitor = MonitorSwitch::new(sample_rate);
         let changed = Arc::default();
-        let handle = GardenHandle { orders, desk, device, shared, monitor, changed };
+        let prepared = PreparedRegions::default();
+        let handle = GardenHandle { orders, desk, device, shared, monitor, prepared, changed };
         let Starting { stop, threads } = starting;
         Ok((Self { handle, stop, threads, tap: Some(reader) }, events))
     }
@@ -189,6 +195,29 @@ impl GardenHandle {
         Ok(())
     }
 
+    /// Replaces the timeline if it is still at a revision; returns whether it was.
+    ///
+    /// # Errors
+    /// `busy` or `gone`.
+    pub(crate) async fn load_after(
+        &self,
+        revision: u64,
+        timeline: GardenTimeline,
+    ) -> Result<bool, Error> {
+        let load = move |engine: &mut Engine| {
+            let is_same = engine.timeline().revision() == revision;
+            if is_same {
+                engine.load(timeline);
+            }
+            is_same
+        };
+        let is_loaded = self.ask(load).await?;
+        if is_loaded {
+            self.changed.notify_one();
+        }
+        Ok(is_loaded)
+    }
+
     /// Waits until the timeline was loaded or got a region, since the last wait. One task waits.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
@@ -221,17 +250,28 @@ impl GardenHandle {
         self.ask(move |engine| engine.transport(action, at, job_id)).await?
     }
 
-    /// Pauses before all other commands.
+    /// Pauses before all other commands. Where too many pauses wait already, it waits for them: they
+    /// are the same command.
     ///
     /// # Errors
     /// `busy` or `gone`.
     pub async fn emergency_pause(&self) -> Result<TransportAnswer, Error> {
-        let (answer, wait) = oneshot::channel();
-        self.orders.send_urgent(Box::new(move |engine| {
-            // A caller that is gone needs no answer.
-            drop(answer.send(engine.emergency_pause()));
-        }))?;
-        wait.await.map_err(|_| ended())
+        let mut n_attempts = 0;
+        loop {
+            let (answer, wait) = oneshot::channel();
+            let pause = move |engine: &mut Engine| {
+                // A caller that is gone needs no answer.
+                drop(answer.send(engine.emergency_pause()));
+            };
+            n_attempts += 1;
+            match self.orders.send_urgent(Box::new(pause)) {
+                Ok(()) => return wait.await.map_err(|_| ended()),
+                Err(error) if error.kind() != ErrorKind::Busy || n_attempts == PAUSES_MAX => {
+                    return Err(error);
+                }
+                Err(_) => tokio::time::sleep(RENDERER_SLEEP).await,
+            }
+        }
     }
 
     /// Returns the revision of the timeline.
@@ -251,6 +291,25 @@ impl GardenHandle {
         Ok(TempoAnswer { change })
     }
 
+    /// Prepares the content of a region that is about to be placed.
+    ///
+    /// # Errors
+    /// As [`Self::create_region`].
+    pub async fn prepare_region(
+        &self,
+        region: &GardenRegion,
+        deadline: Duration,
+    ) -> Result<(), Error> {
+        let map: TempoMap = self.ask(|engine| engine.tempo().clone()).await?;
+        let Some(key) = key_of(region, &map) else { return Ok(()) };
+        let probed = self.probed(key.clone(), deadline).await?;
+        if probed.is_none() && region.duration.is_none() {
+            return Err(no_length());
+        }
+        self.prepared.put(region.region_id, Prepared { key, probed });
+        Ok(())
+    }
+
     /// Places a region, once its content has proved to be playable. If that takes longer than
     /// `deadline`, a region with a length is placed before; it is reported if it fails later.
     ///
@@ -264,27 +323,33 @@ impl GardenHandle {
     ) -> Result<CreateRegionAnswer, Error> {
         let CreateRegionArguments { mut region, revision } = arguments;
         let map: TempoMap = self.ask(|engine| engine.tempo().clone()).await?;
-        let probed = match key_of(&region, &map) {
-            Some(key) => self.probe(key, deadline).await?,
-            None => None,
+        let prepared = match (self.prepared.take(region.region_id), key_of(&region, &map)) {
+            (Some(prepared), _) => Some(prepared),
+            (None, Some(key)) => {
+                let probed = self.probed(key.clone(), deadline).await?;
+                Some(Prepared { key, probed })
+            }
+            (None, None) => None,
         };
-        let probed = probed.transpose().map_err(|error| refused(&error))?;
-        let duration = match (region.duration, &probed) {
+        let probed = prepared.as_ref().and_then(|prepared| prepared.probed.as_ref());
+        let duration = match (region.duration, probed) {
             (Some(duration), _) => duration,
             (None, Some(Probed { notes: Some(notes), .. })) => *notes,
-            (None, Some(Probed { sound, notes: None })) => length_of(&region, sound, &map),
-            (None, None) => {
-                let message = "the content is still being prepared and its length is not known; \
-                               try again, or give `duration`";
-                return Err(Error::new(ErrorKind::Busy, message));
+            (None, Some(Probed { n_frames, notes: None, .. })) => {
+                length_of(&region, *n_frames, &map)
             }
+            (None, None) => return Err(no_length()),
         };
-        let key = key_of(&region, &map);
         region.duration = Some(duration);
-        // With a length, MIDI has another key: its last notes end there.
-        let sound = probed.map(|probed| probed.sound);
-        let sound = sound.filter(|_| key_of(&region, &map) == key);
-        self.ask(move |engine| engine.create_region(region, sound, revision)).await??;
+        // With a length, or at another tempo, MIDI has another key.
+        let prepared =
+            prepared.filter(|prepared| key_of(&region, &map).as_ref() == Some(&prepared.key));
+        let held = prepared.and_then(|prepared| prepared.probed?.sound);
+        let create = move |engine: &mut Engine| {
+            let sound = held.as_ref().map(|held| Arc::clone(&held.sound));
+            engine.create_region(region, sound, revision)
+        };
+        self.ask(create).await??;
         self.changed.notify_one();
         Ok(CreateRegionAnswer { duration })
     }
@@ -304,7 +369,8 @@ impl GardenHandle {
     /// Those of [`Engine::set_region_state`], `busy` or `gone`.
     pub async fn set_region_state(&self, arguments: SetRegionStateArguments) -> Result<(), Error> {
         let SetRegionStateArguments { region_id, state, revision } = arguments;
-        self.ask(move |engine| engine.set_region_state(region_id, state, None, revision)).await?
+        self.ask(move |engine| engine.set_region_state(region_id, state, None, None, revision))
+            .await?
     }
 
     /// Moves a region.
@@ -323,6 +389,12 @@ impl GardenHandle {
     pub async fn delete_region(&self, arguments: DeleteRegionArguments) -> Result<(), Error> {
         let DeleteRegionArguments { region_id, revision } = arguments;
         self.ask(move |engine| engine.delete_region(region_id, revision)).await?
+    }
+
+    /// Waits for the sound of a key as [`Self::probe`]; content that cannot be played is refused.
+    async fn probed(&self, key: SoundKey, deadline: Duration) -> Result<Option<Probed>, Error> {
+        let probed = self.probe(key, deadline).await?.transpose();
+        probed.map_err(|error| refused(&error))
     }
 
     /// Waits for the sound of a key; `None` if it is not ready in time.
@@ -354,7 +426,38 @@ impl GardenHandle {
     }
 }
 
+fn no_length() -> Error {
+    let message = "the content is still being prepared and its length is not known; try again, or \
+                   give `duration`";
+    Error::new(ErrorKind::Busy, message)
+}
+
 /// Names the field of content that cannot be played.
 fn refused(error: &ContentError) -> Error {
     Error::invalid_field("content_id", error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_proto::garden::{GardenHeard, Ticks};
+    use ringback_proto::ids::RegionId;
+
+    use super::*;
+
+    /// Rule: playback waits for no listener: what does not fit into the queue is dropped.
+    #[test]
+    fn events_that_nobody_takes_are_dropped_and_nothing_waits() {
+        let (to_events, mut events) = mpsc::channel(2);
+        let mut ear = Ear { desk: Desk::default(), events: to_events };
+        let heard = |number: u64| {
+            let region_id = RegionId::from_random([1; 16]);
+            GardenEvent::Heard(GardenHeard { region_id, from: Ticks(0), to: Ticks(number) })
+        };
+        ear.events((0..EVENTS_MAX as u64).map(heard).collect());
+        assert_eq!(events.try_recv().ok(), Some(heard(0)));
+        assert_eq!(events.try_recv().ok(), Some(heard(1)));
+        assert!(events.try_recv().is_err(), "the rest is lost");
+        drop(events);
+        ear.events(vec![heard(0)]);
+    }
 }

@@ -35,6 +35,7 @@ pub mod mix;
 pub mod mixer;
 mod monitor;
 pub mod player;
+mod prepared;
 mod promises;
 pub mod reader;
 mod realtime;

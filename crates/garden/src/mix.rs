@@ -237,22 +237,45 @@ impl Voice {
     }
 }
 
+/// The last passes that others may take over from, by their ends.
+#[derive(Debug)]
+struct Ends(Vec<(u64, usize)>);
+
+impl Ends {
+    fn of(voices: &[Voice]) -> Self {
+        let is_over =
+            |voice: &Voice| voice.length_end.filter(|_| voice.is_heard && voice.is_last_pass);
+        let ends =
+            voices.iter().enumerate().filter_map(|(idx, voice)| Some((is_over(voice)?, idx)));
+        let mut ends: Vec<(u64, usize)> = ends.collect();
+        ends.sort_unstable();
+        Self(ends)
+    }
+
+    /// Returns the voices that end after a frame and at the latest at another: few, because only
+    /// some regions sound at the same time.
+    fn within(&self, after: u64, last: u64) -> &[(u64, usize)] {
+        let from = self.0.partition_point(|(end, _)| *end <= after);
+        let to = self.0.partition_point(|(end, _)| *end <= last);
+        &self.0[from..to.max(from)]
+    }
+}
+
 /// Lets regions take over from those that end within their crossfades.
 pub fn crossfade(voices: &mut [Voice]) {
+    let ends = Ends::of(voices);
     for taker in 0..voices.len() {
         let Some(end) = voices[taker].crossfade_end.filter(|_| voices[taker].is_heard) else {
             continue;
         };
         let (region_id, start) = (voices[taker].region_id, voices[taker].start);
-        let gives_way = |voice: &Voice| {
-            let ends_within = voice.length_end.is_some_and(|last| start < last && last <= end);
-            let is_other = voice.region_id != region_id && voice.start < start;
-            voice.is_heard && voice.is_last_pass && is_other && ends_within
-        };
         let mut takes_over = false;
-        for voice in voices.iter_mut().filter(|voice| gives_way(voice)) {
-            voice.giving_way.push((start, end));
-            takes_over = true;
+        for (_, giver) in ends.within(start, end) {
+            let giver = &mut voices[*giver];
+            if giver.region_id != region_id && giver.start < start {
+                giver.giving_way.push((start, end));
+                takes_over = true;
+            }
         }
         voices[taker].taking_over = takes_over.then_some((start, end));
     }
@@ -419,6 +442,31 @@ mod tests {
         let elsewhere = GardenRegion { duration: Some(Ticks(101)), ..old };
         let both = voices(&[&elsewhere, &new]);
         assert_eq!(mixed(&both[1], 80, 1, None)[0], 1.0, "it ends after the crossfade");
+    }
+
+    /// Rule: the work of an edit grows with the number of regions, not with its square.
+    #[test]
+    fn a_crossfade_looks_only_at_regions_that_end_within_it() {
+        const REGIONS: u64 = 10_000;
+        let map = map();
+        let voices = (0..REGIONS).map(|number| {
+            let mut id = [0; 16];
+            id[..8].copy_from_slice(&number.to_le_bytes());
+            let crossfaded = GardenRegion {
+                region_id: RegionId::from_random(id),
+                crossfade: Ticks(10),
+                ..region(number * 90, 100)
+            };
+            Voice::new(&crossfaded, 0, &map).unwrap()
+        });
+        let mut voices: Vec<Voice> = voices.collect();
+        let ends = Ends::of(&voices);
+        let n_looks = |voice: &Voice| ends.within(voice.start, voice.crossfade_end.unwrap()).len();
+        assert_eq!(voices.iter().map(n_looks).sum::<usize>() as u64, REGIONS - 1);
+        crossfade(&mut voices);
+        let n_ways = voices.iter().filter(|voice| voice.giving_way.len() == 1).count() as u64;
+        let n_taking = voices.iter().filter(|voice| voice.taking_over.is_some()).count() as u64;
+        assert_eq!((n_ways, n_taking), (REGIONS - 1, REGIONS - 1), "each from the one before");
     }
 
     /// Rule: what was not approved is never heard.

@@ -31,7 +31,7 @@ pub struct Player {
 enum Mode {
     /// The plan has ended; silence.
     Resting,
-    /// A new plan was ordered; its first block is not there yet.
+    /// A new plan was ordered. Its first block should be there: if not, that is an underrun.
     Starting,
     /// The plan is under way: an empty ring is an underrun.
     Playing,
@@ -77,7 +77,7 @@ impl Player {
         }
         let n_frames = out.len() / CHANNELS;
         let (n_played, n_clipped) = self.copy(out);
-        let underrun = n_played < n_frames && self.mode == Mode::Playing;
+        let underrun = n_played < n_frames && self.mode != Mode::Resting;
         out[n_played * CHANNELS..].fill(0.0);
         self.fade.mix(out, n_played);
         if let Some(tap) = &mut self.tap {

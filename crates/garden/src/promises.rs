@@ -29,6 +29,10 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Jobs of one `job_poll`.
 const JOBS_PER_POLL: usize = 100;
 
+/// Regions that are settled at the same time: fewer than the reader has places, so that new regions find
+/// one too.
+const SETTLED_TOGETHER: usize = 16;
+
 /// Settles regions until it is stopped.
 #[derive(Debug)]
 pub(crate) struct Promises {
@@ -118,19 +122,39 @@ impl Keeper {
         Ok(())
     }
 
+    /// Settles the regions whose jobs have to be looked at, several at a time: one whose content takes
+    /// long to prepare keeps no other waiting.
     async fn settle_due(&mut self) {
-        for region_id in std::mem::take(&mut self.due) {
-            let Some(job_id) = self.waiting.get(&region_id).copied() else { continue };
-            match settle::settle(&self.garden, &self.client, region_id, job_id).await {
-                Ok(Fate::Running) => {}
-                Ok(Fate::Settled) => {
-                    self.waiting.remove(&region_id);
-                    self.settled.insert(region_id);
-                }
-                Err(error) => {
-                    tracing::info!(%error, %region_id, "the region is settled later");
-                    self.due.insert(region_id);
-                }
+        let mut due = std::mem::take(&mut self.due).into_iter();
+        let mut settling = JoinSet::new();
+        loop {
+            while settling.len() < SETTLED_TOGETHER
+                && let Some(region_id) = due.next()
+            {
+                let Some(job_id) = self.waiting.get(&region_id).copied() else { continue };
+                let (garden, client) = (self.garden.clone(), self.client.clone());
+                settling.spawn(async move {
+                    (region_id, settle::settle(&garden, &client, region_id, job_id).await)
+                });
+            }
+            match settling.join_next().await {
+                None => return,
+                Some(Ok((region_id, fate))) => self.on_fate(region_id, fate),
+                Some(Err(error)) => tracing::error!(%error, "a region was not settled"),
+            }
+        }
+    }
+
+    fn on_fate(&mut self, region_id: RegionId, fate: Result<Fate, Error>) {
+        match fate {
+            Ok(Fate::Running) => {}
+            Ok(Fate::Settled) => {
+                self.waiting.remove(&region_id);
+                self.settled.insert(region_id);
+            }
+            Err(error) => {
+                tracing::info!(%error, %region_id, "the region is settled later");
+                self.due.insert(region_id);
             }
         }
     }

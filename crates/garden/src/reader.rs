@@ -1,7 +1,7 @@
 //! The reader: keeps the sound of the next seconds in memory, on a thread that may be busy for long.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
 use ringback_proto::garden::Ticks;
 use ringback_sync::{lock, wait};
@@ -20,13 +20,28 @@ const PROBES_MAX: usize = 64;
 /// What a new region waits for.
 pub type ProbeAnswer = Box<dyn FnOnce(Result<Probed, ContentError>) + Send>;
 
+/// Sounds that failed or found no room, of which those that no region plays are not forgotten yet.
+const FAILED_KEPT: usize = 256;
+
 /// Content that can be played.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Probed {
-    /// Its sound.
-    pub sound: Arc<Sound>,
+    /// Its length in frames.
+    pub n_frames: u64,
     /// The length of its notes, if it is MIDI.
     pub notes: Option<Ticks>,
+    /// Its sound, if there is room for it.
+    pub sound: Option<HeldSound>,
+}
+
+/// A sound of the cache, which keeps it until this is dropped: by then a region plays it, or none
+/// ever will. So every sound that is played is one of the cache, and counted there.
+#[derive(Debug)]
+pub struct HeldSound {
+    /// The sound.
+    pub sound: Arc<Sound>,
+    /// What the reader looks at.
+    _hold: Arc<()>,
 }
 
 /// What the reader has to do. Others write it, without waiting.
@@ -114,10 +129,36 @@ pub struct Reader {
     bytes_max: u64,
     bytes: u64,
     sounds: HashMap<SoundKey, Arc<Sound>>,
+    /// Sounds that regions are being placed with.
+    holds: HashMap<SoundKey, Weak<()>>,
     /// Not tried again until asked for.
     failed: HashSet<SoundKey>,
-    /// Not tried again until they are needed soon, or room was made.
-    postponed: HashSet<SoundKey>,
+    /// Sounds that found no room. They are tried again when there is some.
+    crowded: HashMap<SoundKey, Crowded>,
+}
+
+/// A sound that found no room.
+#[derive(Debug, Clone, Copy)]
+struct Crowded {
+    bytes: u64,
+    is_reported: bool,
+}
+
+/// A sound in the cache that may be dropped.
+#[derive(Debug)]
+struct Droppable<'a> {
+    key: &'a SoundKey,
+    /// Frames from the position until the first region that plays it.
+    distance: u64,
+    bytes: u64,
+}
+
+/// What the reader does next.
+#[derive(Debug)]
+enum Next {
+    Prepare(Want),
+    /// A sound is needed soon, and there is no room.
+    Report(SoundKey),
 }
 
 impl Reader {
@@ -132,8 +173,9 @@ impl Reader {
             bytes_max,
             bytes: 0,
             sounds: HashMap::new(),
+            holds: HashMap::new(),
             failed: HashSet::new(),
-            postponed: HashSet::new(),
+            crowded: HashMap::new(),
         }
     }
 
@@ -167,45 +209,44 @@ impl Reader {
             Some(_) => Some(self.preparer.midi_length(key.hash)?),
             None => None,
         };
-        if let Some(sound) = self.sounds.get(key) {
-            return Ok(Probed { sound: Arc::clone(sound), notes });
-        }
-        let sound = Arc::new(self.preparer.prepare(key)?);
+        let sound = match self.sounds.get(key) {
+            Some(sound) => Arc::clone(sound),
+            None => Arc::new(self.preparer.prepare(key)?),
+        };
         self.failed.remove(key);
-        self.keep(key, &sound, wants, self.window_frames);
-        Ok(Probed { sound, notes })
+        let n_frames = sound.n_frames();
+        let is_kept = self.keep(key, &sound, wants, self.window_frames);
+        let sound = is_kept.then(|| HeldSound { sound, _hold: self.hold(key) });
+        Ok(Probed { n_frames, notes, sound })
+    }
+
+    /// Keeps a sound in the cache as long as what is returned.
+    fn hold(&mut self, key: &SoundKey) -> Arc<()> {
+        self.holds.retain(|_, hold| hold.strong_count() > 0);
+        let hold = self.holds.get(key).and_then(Weak::upgrade).unwrap_or_default();
+        self.holds.insert(key.clone(), Arc::downgrade(&hold));
+        hold
+    }
+
+    fn is_held(&self, key: &SoundKey) -> bool {
+        self.holds.get(key).is_some_and(|hold| hold.strong_count() > 0)
     }
 
     /// Prepares the nearest missing sound; more follow in the next round, after a look at what has
     /// changed. Returns whether the renderer is still there.
     fn prepare_next(&mut self, wants: &[Want]) -> bool {
         self.forget_unwanted(wants);
-        let Some(want) = wants.iter().find(|want| self.is_missing(want)).cloned() else {
-            return true;
-        };
-        let prepared = match self.sounds.get(&want.key) {
-            Some(sound) => Ok(Arc::clone(sound)),
-            None => self.preparer.prepare(&want.key).map(Arc::new),
-        };
-        let delivery = match prepared {
-            Ok(sound) if self.keep(&want.key, &sound, wants, want.distance) => {
-                Some(Delivery::Ready(want.key.clone(), sound))
+        let Some(next) = self.next(wants) else { return true };
+        let (key, delivery) = match next {
+            Next::Report(key) => {
+                self.report_crowded(&key);
+                (key.clone(), Some(Delivery::Crowded(key)))
             }
-            Ok(_) if want.distance > self.window_frames => {
-                self.postponed.insert(want.key.clone());
-                None
-            }
-            Ok(_) => {
-                let message = "the cache is full of what is needed sooner; raise `garden.cache`";
-                self.failed.insert(want.key.clone());
-                Some(Delivery::Failed(want.key.clone(), message.to_owned()))
-            }
-            Err(error) => {
-                self.failed.insert(want.key.clone());
-                Some(Delivery::Failed(want.key.clone(), error.to_string()))
+            Next::Prepare(want) => {
+                let delivery = self.prepare(&want, wants);
+                (want.key, delivery)
             }
         };
-        let key = want.key;
         self.desk.change(|tasks| {
             for want in tasks.wants.iter_mut().filter(|want| want.key == key) {
                 want.is_ready = true;
@@ -214,9 +255,83 @@ impl Reader {
         delivery.is_none_or(|delivery| self.orders.deliver(delivery))
     }
 
-    fn is_missing(&self, want: &Want) -> bool {
-        let is_postponed = want.distance > self.window_frames && self.postponed.contains(&want.key);
-        !want.is_ready && !self.failed.contains(&want.key) && !is_postponed
+    /// Prepares a sound; returns what the renderer has to know.
+    fn prepare(&mut self, want: &Want, wants: &[Want]) -> Option<Delivery> {
+        let key = want.key.clone();
+        let prepared = match self.sounds.get(&key) {
+            Some(sound) => Ok(Arc::clone(sound)),
+            None => self.preparer.prepare(&key).map(Arc::new),
+        };
+        match prepared {
+            Ok(sound) if self.keep(&key, &sound, wants, want.distance) => {
+                Some(Delivery::Ready(key, sound))
+            }
+            Ok(_) if want.distance > self.window_frames => None,
+            Ok(_) => {
+                self.report_crowded(&key);
+                Some(Delivery::Crowded(key))
+            }
+            Err(error) => {
+                tracing::warn!(hash = %key.hash, %error, "content cannot be played");
+                self.failed.insert(key.clone());
+                Some(Delivery::Failed(key, error.to_string()))
+            }
+        }
+    }
+
+    fn report_crowded(&mut self, key: &SoundKey) {
+        if let Some(crowded) = self.crowded.get_mut(key) {
+            crowded.is_reported = true;
+        }
+    }
+
+    /// Returns what to do for the nearest sound that is missing.
+    fn next(&self, wants: &[Want]) -> Option<Next> {
+        let mut droppable = None;
+        for want in wants.iter().filter(|want| !want.is_ready && !self.failed.contains(&want.key)) {
+            let Some(crowded) = self.crowded.get(&want.key) else {
+                return Some(Next::Prepare(want.clone()));
+            };
+            let droppable = droppable.get_or_insert_with(|| self.droppable(wants));
+            if self.has_room(crowded.bytes, want.distance, droppable) {
+                return Some(Next::Prepare(want.clone()));
+            }
+            if want.distance <= self.window_frames && !crowded.is_reported {
+                return Some(Next::Report(want.key.clone()));
+            }
+        }
+        None
+    }
+
+    /// Returns the sounds in the cache that may be dropped, with their nearest regions, nearest
+    /// first, and how much memory each takes together with those behind it.
+    fn droppable<'a>(&self, wants: &'a [Want]) -> Vec<Droppable<'a>> {
+        let mut counted = HashSet::new();
+        let mut droppable = Vec::new();
+        for Want { key, distance, .. } in wants {
+            let Some(sound) = self.sounds.get(key) else { continue };
+            if counted.insert(key) && !self.is_held(key) {
+                droppable.push(Droppable { key, distance: *distance, bytes: sound.bytes() });
+            }
+        }
+        let mut bytes = 0;
+        for sound in droppable.iter_mut().rev() {
+            bytes += sound.bytes;
+            sound.bytes = bytes;
+        }
+        droppable
+    }
+
+    /// Returns whether a sound fits that is needed at a distance. Within the window, it takes the
+    /// room of what is needed later.
+    fn has_room(&self, bytes: u64, distance: u64, droppable: &[Droppable]) -> bool {
+        let n_nearer = if distance <= self.window_frames {
+            droppable.partition_point(|sound| sound.distance <= distance)
+        } else {
+            droppable.len()
+        };
+        let freed = droppable.get(n_nearer).map_or(0, |sound| sound.bytes);
+        self.bytes - freed + bytes <= self.bytes_max
     }
 
     /// Keeps a sound. What is needed later makes room for what is needed within the window.
@@ -225,37 +340,48 @@ impl Reader {
             return true;
         }
         let bytes = sound.bytes();
-        for later in wants.iter().rev() {
-            if self.bytes + bytes <= self.bytes_max {
-                break;
-            }
-            if distance > self.window_frames || later.distance <= distance {
+        if self.bytes + bytes > self.bytes_max {
+            self.drop_unwanted(wants);
+            let mut droppable = self.droppable(wants);
+            if !self.has_room(bytes, distance, &droppable) {
+                let crowded = Crowded { bytes, is_reported: false };
+                self.crowded.entry(key.clone()).or_insert(crowded);
                 return false;
             }
-            self.evict(&later.key);
+            while self.bytes + bytes > self.bytes_max
+                && let Some(last) = droppable.pop()
+            {
+                self.evict(last.key);
+            }
         }
-        if self.bytes + bytes > self.bytes_max {
-            return false;
-        }
+        self.crowded.remove(key);
         self.bytes += bytes;
         self.sounds.insert(key.clone(), Arc::clone(sound));
         true
     }
 
     fn evict(&mut self, key: &SoundKey) {
+        if self.is_held(key) {
+            return;
+        }
         if let Some(sound) = self.sounds.remove(key) {
             self.bytes -= sound.bytes();
-            self.postponed.clear();
             self.orders.deliver(Delivery::Dropped(key.clone()));
         }
     }
 
-    /// Drops the sounds of regions that are gone, once room becomes scarce.
+    /// Drops the sounds of regions that are gone, once room becomes scarce, and forgets which of
+    /// them failed.
     fn forget_unwanted(&mut self, wants: &[Want]) {
-        if self.bytes <= self.bytes_max / 2 {
-            return;
+        if self.bytes > self.bytes_max / 2 || self.failed.len() + self.crowded.len() > FAILED_KEPT {
+            self.drop_unwanted(wants);
         }
+    }
+
+    fn drop_unwanted(&mut self, wants: &[Want]) {
         let wanted: HashSet<&SoundKey> = wants.iter().map(|want| &want.key).collect();
+        self.failed.retain(|key| wanted.contains(key));
+        self.crowded.retain(|key, _| wanted.contains(key));
         let unwanted: Vec<SoundKey> =
             self.sounds.keys().filter(|key| !wanted.contains(key)).cloned().collect();
         for key in unwanted {

@@ -23,10 +23,13 @@ const URGENT_MAX: usize = 64;
 const ORDERS_PER_TURN: usize = 64;
 /// Prepared sounds that wait for the renderer; the reader waits for room.
 const DELIVERIES_MAX: usize = 64;
-/// The ring has room for a plan, its successor, and blocks that commands cut short.
+/// Plans in the ring: the one that is heard, its successor, and one more if commands come faster
+/// than the device asks for sound.
 const PLANS_IN_RING: usize = 3;
-/// Room for blocks that commands cut short, and for marks of an end.
-const SPARE_BLOCKS: usize = 16;
+/// Room in a plan for blocks that commands and jumps cut short, and for the mark of its end.
+const SPARE_BLOCKS: usize = 8;
+/// Room for plans that are silent, a block each: a pause waits for no other plan.
+const SILENT_PLANS: usize = 8;
 
 /// A command: runs on the renderer's thread.
 pub type Order = Box<dyn FnOnce(&mut Engine) + Send>;
@@ -38,6 +41,8 @@ pub enum Delivery {
     Ready(SoundKey, Arc<Sound>),
     /// Content that cannot be played, and why.
     Failed(SoundKey, String),
+    /// Content that is needed soon, for which there is no room.
+    Crowded(SoundKey),
     /// A sound that must make room.
     Dropped(SoundKey),
     /// Trouble with the audio device.
@@ -70,6 +75,8 @@ pub struct Renderer {
     shared: Arc<Shared>,
     /// Frames that are made ahead.
     ahead_frames: u64,
+    /// The blocks that a plan may take.
+    plan_blocks: usize,
     urgent: Receiver<Order>,
     orders: Receiver<Order>,
     deliveries: Receiver<Delivery>,
@@ -91,8 +98,8 @@ impl Renderer {
         ahead_frames: u64,
         listener: Box<dyn Listener>,
     ) -> (Self, Orders, Player) {
-        let n_blocks = (ahead_frames as usize).div_ceil(BLOCK_FRAMES);
-        let (ring, consumer) = RingBuffer::new(n_blocks * PLANS_IN_RING + SPARE_BLOCKS);
+        let plan_blocks = (ahead_frames as usize).div_ceil(BLOCK_FRAMES) + SPARE_BLOCKS;
+        let (ring, consumer) = RingBuffer::new(plan_blocks * PLANS_IN_RING + SILENT_PLANS);
         let shared = Shared::new();
         let player = Player::new(consumer, Arc::clone(&shared), engine.tempo().rate());
         let (to_urgent, urgent) = sync_channel(URGENT_MAX);
@@ -104,6 +111,7 @@ impl Renderer {
             ring,
             shared,
             ahead_frames,
+            plan_blocks,
             urgent,
             orders,
             deliveries,
@@ -143,8 +151,10 @@ impl Renderer {
             n_orders += 1;
         }
         self.take_deliveries();
-        self.plan();
-        self.fill();
+        if self.plan() {
+            // What follows in the ring leaves room for the next plan.
+            self.fill(self.plan_blocks + SILENT_PLANS);
+        }
         self.tell();
         n_orders == ORDERS_PER_TURN
     }
@@ -154,27 +164,36 @@ impl Renderer {
             match delivery {
                 Delivery::Ready(key, sound) => self.engine.put_sound(&key, &sound),
                 Delivery::Failed(key, message) => self.engine.content_failed(&key, &message),
+                Delivery::Crowded(key) => self.engine.content_crowded(&key),
                 Delivery::Dropped(key) => self.engine.drop_sound(&key),
                 Delivery::DeviceTrouble(cause) => self.engine.report_device(cause),
             }
         }
     }
 
-    /// Starts a new plan if a command wants one: it is complete before the callback may play it.
-    /// Without room for it, the callback first drops the old one.
-    fn plan(&mut self) {
-        let n_blocks = (self.ahead_frames as usize).div_ceil(BLOCK_FRAMES) + SPARE_BLOCKS / 2;
-        let has_room = self.ring.slots() >= n_blocks;
-        let Some(generation) = self.engine.start_plan() else { return };
-        if has_room {
-            self.fill();
+    /// Starts a new plan if a command wants one: it is in the ring before the callback may play it,
+    /// so that the callback never has to wait for it. Without room, the new plan has to wait for the
+    /// next buffer, with which the callback drops the plans in between; further commands join it.
+    /// Returns whether no plan waits.
+    fn plan(&mut self) -> bool {
+        if !self.engine.needs_plan() {
+            return true;
         }
-        self.shared.want(generation);
+        let n_slots = self.ring.slots();
+        let n_needed = if self.engine.is_playing() { self.plan_blocks + SILENT_PLANS } else { 1 };
+        if n_slots < n_needed {
+            return false;
+        }
+        if let Some(generation) = self.engine.start_plan() {
+            self.fill(n_slots.saturating_sub(self.plan_blocks));
+            self.shared.want(generation);
+        }
+        true
     }
 
-    /// Makes blocks until enough lies ahead.
-    fn fill(&mut self) {
-        while self.engine.n_ahead() < self.ahead_frames && !self.ring.is_full() {
+    /// Makes blocks until enough lies ahead, and leaves some room in the ring.
+    fn fill(&mut self, n_left: usize) {
+        while self.engine.n_ahead() < self.ahead_frames && self.ring.slots() > n_left {
             if !self.engine.render(&mut self.block) {
                 return;
             }

@@ -147,12 +147,9 @@ pub fn key_at(
         let start = start.0;
         let mut tempos = vec![(0, map.at(start as f64).bpm.to_bits())];
         let end = duration.map_or(u64::MAX, |duration| start.saturating_add(duration.0));
-        for change in map.changes() {
+        for change in map.changes_between(start, end) {
             // A change of the time signature alone changes no sound.
-            if change.at.0 > start
-                && change.at.0 < end
-                && tempos.last().is_none_or(|(_, bpm)| *bpm != change.bpm.to_bits())
-            {
+            if tempos.last().is_none_or(|(_, bpm)| *bpm != change.bpm.to_bits()) {
                 tempos.push((change.at.0 - start, change.bpm.to_bits()));
             }
         }

@@ -93,6 +93,13 @@ impl TempoMap {
         self.spans.iter().map(|span| span.change.clone()).collect()
     }
 
+    /// Returns the changes after a tick and before another.
+    pub fn changes_between(&self, after: u64, before: u64) -> impl Iterator<Item = &TempoChange> {
+        let first = self.spans.partition_point(|span| span.change.at.0 <= after);
+        let changes = self.spans[first..].iter().map(|span| &span.change);
+        changes.take_while(move |change| change.at.0 < before)
+    }
+
     /// Returns the frame nearest to a tick.
     #[must_use]
     pub fn frame(&self, tick: Ticks) -> u64 {

@@ -13,14 +13,15 @@ use ringback_client::{Client, Outcome};
 use ringback_garden::{DeviceChoice, RunError, Settings};
 use ringback_proto::garden::{GardenDeviceState, TransportState};
 use ringback_proto::request::{
-    GardenCreateRegionRequest, GardenDeleteRegionRequest, GardenEmergencyPauseRequest,
-    GardenPlayRequest, GardenSeekRequest, GardenSetTempoRequest, GardenStatusRequest,
-    GardenStatusResponse, RegionBehavior,
+    ArtifactCreateRequest, GardenCreateRegionRequest, GardenDeleteRegionRequest,
+    GardenEmergencyPauseRequest, GardenPlayRequest, GardenSeekRequest, GardenSetTempoRequest,
+    GardenStatusRequest, GardenStatusResponse, GraphQueryRequest, RegionBehavior,
 };
 use ringback_proto::tool::tools::{
-    GardenCreateRegion, GardenDeleteRegion, GardenEmergencyPause, GardenPlay, GardenSeek,
-    GardenSetTempo, GardenStatus,
+    ArtifactCreate, GardenCreateRegion, GardenDeleteRegion, GardenEmergencyPause, GardenPlay,
+    GardenSeek, GardenSetTempo, GardenStatus, GraphQuery,
 };
+use ringback_proto::value::Value;
 use ringback_proto::{Error, ErrorKind};
 use ringback_testkit::{GRACE, Setup, World, wait_for, within};
 use tokio::io::AsyncReadExt as _;
@@ -121,6 +122,44 @@ async fn try_play(client: &Client) -> Result<(), Error> {
 
 async fn play(client: &Client) {
     try_play(client).await.unwrap();
+}
+
+/// Rule: what was heard is a row: which region, which artifact, from which beat to which.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_played_is_recorded_as_heard() {
+    let world = World::with_hoot().await;
+    let garden = Running::start(&world, DeviceChoice::Null, true);
+    let client = world.admin().await;
+    ready(&client).await;
+    let artifact = ArtifactCreateRequest {
+        content_hash: store(&client, &sound()).await.parse().unwrap(),
+        tags: Vec::new(),
+        creator: None,
+        metadata: None,
+        parent_id: None,
+        variation_set_id: None,
+    };
+    let artifact = client.call::<ArtifactCreate>(artifact).await.unwrap().artifact_id;
+    let placed = region(&artifact.to_string(), 1.0);
+    let region_id = client.call::<GardenCreateRegion>(placed).await.unwrap().region_id;
+    play(&client).await;
+    let query = "SELECT region_id, artifact_id, start_position, end_position FROM heard";
+    let rows = async || {
+        let query = GraphQueryRequest { query: query.to_owned(), variables: None, limit: None };
+        client.call::<GraphQuery>(query).await.unwrap().results
+    };
+    wait_for("a row", async || !rows().await.is_empty()).await;
+    let rows = rows().await;
+    let expected = [
+        ("region_id", Value::Text(region_id.to_string())),
+        ("artifact_id", Value::Text(artifact.to_string())),
+        ("start_position", Value::Float(1.0)),
+        ("end_position", Value::Float(3.0)),
+    ];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value));
+    assert_eq!(rows, [Value::Map(expected.to_vec())]);
+    garden.end().await;
+    world.stop().await;
 }
 
 /// Rule: content that an agent places is heard, sample by sample, whether the garden reads the

@@ -1,6 +1,7 @@
 //! The garden: commands to the process that plays the timeline, and the timeline itself, whose
 //! truth is in the store.
 
+mod deleted;
 mod export;
 mod monitor;
 mod process;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, SetOnce};
 
+use self::deleted::DeletedRegions;
 pub use self::monitor::Monitor;
 pub use self::process::{GardenProcess, NoGardenProcess};
 pub(crate) use self::timeline::{NewTempo, Order};
@@ -49,6 +51,8 @@ pub(crate) struct Garden {
     queue: Semaphore,
     /// What is heard, for the listeners of the monitor.
     monitor: monitor::Channel,
+    /// Regions that the garden may still report as heard.
+    deleted: DeletedRegions,
 }
 
 /// The answer to a command that was sent before its job was durable.
@@ -66,7 +70,7 @@ impl Garden {
     pub(crate) fn new(kernel: Arc<Kernel>, lines: Arc<Lines>) -> Self {
         let queue = Semaphore::new(CHANGES_WAITING_MAX);
         let (turn, monitor) = (Arc::new(Semaphore::new(1)), monitor::Channel::new());
-        Self { kernel, lines, turn, queue, monitor }
+        Self { kernel, lines, turn, queue, monitor, deleted: DeletedRegions::default() }
     }
 
     /// Returns what the garden is doing. It does not start the process: one that does not run plays
@@ -144,14 +148,16 @@ impl Garden {
         Ok(n_told)
     }
 
-    /// Records what was heard of regions that are still there.
+    /// Records what was heard, also of regions that were deleted meanwhile.
     async fn record_heard(&self, heard: Vec<GardenHeard>) -> Result<()> {
         let at = self.kernel.now().unix;
+        let deleted: Vec<_> =
+            heard.iter().map(|part| self.deleted.artifact(part.region_id)).collect();
         let records = self.kernel.read(move |store| {
             let mut records = Vec::with_capacity(heard.len());
-            for GardenHeard { region_id, from, to } in heard {
-                if let Some(region) = store.region(region_id)? {
-                    let artifact = region.artifact;
+            for (GardenHeard { region_id, from, to }, deleted) in heard.into_iter().zip(deleted) {
+                let region = store.region(region_id)?;
+                if let Some(artifact) = region.map(|region| region.artifact).or(deleted) {
                     records.push(HeardRecord { region: region_id, artifact, from, to, at });
                 }
             }

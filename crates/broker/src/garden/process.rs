@@ -18,6 +18,6 @@ pub struct NoGardenProcess;
 
 impl GardenProcess for NoGardenProcess {
     fn wake(&self) -> Result<(), String> {
-        Err("start it with `ringback garden`, or set `garden.start` and `hoot.ipc`".to_owned())
+        Err("start it with `ringback garden run`, or set `garden.start` and `hoot.ipc`".to_owned())
     }
 }

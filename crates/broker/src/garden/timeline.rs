@@ -7,11 +7,11 @@ use std::time::Duration;
 use ringback_core::garden as rules;
 use ringback_proto::garden::command::{
     self, CreateRegionAnswer, CreateRegionArguments, DeleteRegionArguments, MoveRegionArguments,
-    SetLoopArguments, SetTempoArguments, TempoAnswer, TimeSignature,
+    PrepareRegionArguments, SetLoopArguments, SetTempoArguments, TempoAnswer, TimeSignature,
 };
 use ringback_proto::garden::{
-    GardenAt, GardenRegionEvent, GardenTimeline, LoopRange, RegionChange, SERVICE, TempoChange,
-    Ticks,
+    GardenAt, GardenRegion, GardenRegionEvent, GardenTimeline, LoopRange, RegionChange, SERVICE,
+    TempoChange, Ticks,
 };
 use ringback_proto::ids::{JobId, RegionId};
 use ringback_proto::principal::Principal;
@@ -85,6 +85,7 @@ impl Garden {
         mut record: RegionRecord,
     ) -> Result<RegionRecord> {
         self.ready(command::CREATE_REGION).await?;
+        self.prepare(&record.region, order.job).await?;
         let turn = self.turn(CONTENT_WAIT).await?;
         let n_new = u64::from(record.region.repeat);
         rules::check_room("regions", n_new, turn.size.n_regions, rules::REGIONS_MAX)?;
@@ -103,6 +104,18 @@ impl Garden {
         self.commit(turn, TimelineChange::Placed(Box::new(record.clone()))).await?;
         self.announce(&record, RegionChange::Created);
         Ok(record)
+    }
+
+    /// Lets the garden prepare the content of a region. This takes no turn: changes of others need
+    /// not wait for a decoder.
+    async fn prepare(&self, region: &GardenRegion, job: Option<JobId>) -> Result<()> {
+        let tool = command::PREPARE_REGION;
+        if region.content.is_none() || !self.lines.serves(SERVICE, tool) {
+            return Ok(());
+        }
+        let arguments = PrepareRegionArguments { region: region.clone() };
+        let NoArguments {} = self.ask(SERVICE, tool, &arguments, job, CONTENT_WAIT).await?;
+        Ok(())
     }
 
     /// Moves a region.
@@ -132,6 +145,7 @@ impl Garden {
         let arguments = DeleteRegionArguments { region_id: id, revision: turn.revision() };
         let (turn, NoArguments {}) =
             self.accepted(turn, command::DELETE_REGION, &arguments, order.job, ACCEPT_WAIT).await?;
+        self.deleted.add(id, record.artifact);
         self.commit(turn, TimelineChange::Deleted { id }).await?;
         self.announce(&record, RegionChange::Deleted);
         Ok(())

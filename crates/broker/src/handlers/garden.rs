@@ -9,8 +9,8 @@ use ringback_proto::garden::command::{
     ExportAnswer, ExportArguments, ExportedRegion, SeekArguments, TransportAnswer,
 };
 use ringback_proto::garden::{
-    GardenContent, GardenPromise, GardenRegion, GardenStatus, GardenTimeline, IfLate, LoopRange,
-    RegionState, TempoChange, Ticks,
+    GardenAt, GardenContent, GardenPromise, GardenRegion, GardenStatus, GardenTimeline, IfLate,
+    LoopRange, RegionState, TempoChange, Ticks,
 };
 use ringback_proto::ids::{ArtifactId, BlobHash, JobId, RegionId};
 use ringback_proto::principal::Principal;
@@ -72,7 +72,7 @@ impl Handler<tools::GardenEmergencyPause> for Native {
         // It was sent when the call was admitted; the job only keeps its outcome.
         let sent = ctx.job.as_ref().and_then(|job| job.sent.clone());
         let sent = sent.ok_or_else(|| Error::internal("garden", "a pause that was not sent"))?;
-        sent.wait().await.clone().map(|answer| acknowledged(&answer))
+        sent.wait().await.clone().map(|answer| acknowledged(&answer, None))
     }
 }
 
@@ -81,7 +81,7 @@ impl Handler<tools::GardenSeek> for Native {
         let beat = rules::position("beat", request.beat)?;
         let to = SeekArguments { position: beat.ticks, at: request.at };
         let answer = ctx.rooms.garden.seek(ctx.job_id(), to).await?;
-        let mut ack = acknowledged(&answer);
+        let mut ack = acknowledged(&answer, request.at);
         if beat.is_rounded {
             ack.message.push_str(&rounded_to(beat.ticks));
         }
@@ -109,6 +109,7 @@ impl Handler<tools::GardenSetTempo> for Native {
         if let Some(beat) = beat.filter(|beat| beat.is_rounded) {
             message.push_str(&rounded_to(beat.ticks));
         }
+        message.push_str(&rounded_at(at));
         Ok(AckResponse { message })
     }
 }
@@ -221,14 +222,19 @@ impl Handler<tools::GardenReport> for Native {
 
 impl Handler<tools::GardenSetLoop> for Native {
     async fn handle(ctx: Context, request: GardenSetLoopRequest) -> Result<AckResponse> {
-        let tick = |field, beat| rules::position(field, beat).map(|rounded| rounded.ticks);
-        let start = request.start.map(|beat| tick("start", beat)).transpose()?;
-        let end = request.end.map(|beat| tick("end", beat)).transpose()?;
-        let range = rules::loop_range(start, end)?;
-        let message = range.as_ref().map_or_else(
+        let start = request.start.map(|beat| rules::position("start", beat)).transpose()?;
+        let end = request.end.map(|beat| rules::position("end", beat)).transpose()?;
+        let tick = |rounded: Rounded| rounded.ticks;
+        let range = rules::loop_range(start.map(tick), end.map(tick))?;
+        let mut message = range.as_ref().map_or_else(
             || "there is no loop".to_owned(),
             |range| format!("beats {} to {} are repeated", range.start.beats(), range.end.beats()),
         );
+        for (field, place) in [("start", start), ("end", end)] {
+            if let Some(place) = place {
+                message.push_str(&rounded_field(field, place));
+            }
+        }
         let (garden, order) = (Arc::clone(&ctx.rooms.garden), order(&ctx));
         let set = ctx.finishing(garden.set_loop(order, range)).await;
         set.map_err(failure::internal)??;
@@ -350,17 +356,33 @@ async fn decide(
 }
 
 async fn transport(ctx: &Context, command: Transport) -> Result<AckResponse> {
+    let (Transport::Play(at) | Transport::Pause(at) | Transport::Stop(at)) = command;
     let answer = ctx.rooms.garden.transport(ctx.job_id(), command).await?;
-    Ok(acknowledged(&answer))
+    Ok(acknowledged(&answer, at))
 }
 
 fn order(ctx: &Context) -> Order {
     Order { principal: Arc::clone(&ctx.principal), job: ctx.job_id() }
 }
 
-fn acknowledged(answer: &TransportAnswer) -> AckResponse {
+fn acknowledged(answer: &TransportAnswer, at: Option<GardenAt>) -> AckResponse {
     let (state, position) = (answer.state.as_str(), answer.position);
-    AckResponse { message: format!("accepted; {state} at beat {position}") }
+    AckResponse { message: format!("accepted; {state} at beat {position}{}", rounded_at(at)) }
+}
+
+/// Says that the moment of a command was rounded, if it was.
+fn rounded_at(at: Option<GardenAt>) -> String {
+    let Some(GardenAt::Beat(beat)) = at else { return String::new() };
+    let place = rules::position("at", beat);
+    place.map(|place| rounded_field("at", place)).unwrap_or_default()
+}
+
+fn rounded_field(field: &str, place: Rounded) -> String {
+    if !place.is_rounded {
+        return String::new();
+    }
+    let beats = place.ticks.beats();
+    format!(" (`{field}` rounded to beat {beats}, a multiple of 1/{})", Ticks::PER_BEAT)
 }
 
 fn rounded_to(ticks: Ticks) -> String {

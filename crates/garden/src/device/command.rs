@@ -1,10 +1,19 @@
 //! The device that is a program: raw samples on its standard input.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::{Child, ChildStdin, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::{Device, DeviceError, Format, Pace, Stop};
 use crate::player::Player;
+
+/// How often a program that does not read is looked at, to see whether to stop.
+const LOOK_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// The program is lost if it reads nothing for so long; sound cards have a second of room at most.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// A program that plays what it reads: 32-bit little-endian floats, two channels.
 #[derive(Debug)]
@@ -27,6 +36,12 @@ impl Command {
             .spawn()
             .map_err(DeviceError::on("start", command))?;
         let stdin = child.stdin.take();
+        if let Some(stdin) = &stdin {
+            // The program may stop reading; this thread must not wait for it for ever.
+            fcntl_getfl(stdin)
+                .and_then(|flags| fcntl_setfl(stdin, flags | OFlags::NONBLOCK))
+                .map_err(DeviceError::on("start", command))?;
+        }
         Ok(Self { command: command.to_owned(), format, child, stdin })
     }
 }
@@ -48,13 +63,37 @@ impl Device for Command {
             player.fill(&mut buffer);
             to_bytes(&buffer, &mut bytes);
             if let Some(stdin) = &mut self.stdin {
-                let written = stdin.write_all(&bytes).and_then(|()| stdin.flush());
+                let written = write_all(stdin, &bytes, stop);
                 written.map_err(DeviceError::on("write to", &self.command))?;
             }
             pace.wait(self.format.buffer_frames);
         }
         Ok(())
     }
+}
+
+/// Writes all bytes, unless it is stopped before.
+fn write_all(stdin: &mut ChildStdin, mut bytes: &[u8], stop: &Stop) -> std::io::Result<()> {
+    let mut last_written = Instant::now();
+    while !bytes.is_empty() && !stop.is_set() {
+        match stdin.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(n_bytes) => {
+                bytes = &bytes[n_bytes..];
+                last_written = Instant::now();
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if last_written.elapsed() > SILENCE_MAX {
+                    let reason = format!("the program has read nothing for {SILENCE_MAX:?}");
+                    return Err(std::io::Error::new(ErrorKind::TimedOut, reason));
+                }
+                poll(&mut [PollFd::new(stdin, PollFlags::OUT)], Some(&LOOK_TIME))?;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Command {

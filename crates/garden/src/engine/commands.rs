@@ -74,8 +74,8 @@ impl Engine {
     /// Changes the tempo and returns the change with its place.
     ///
     /// # Errors
-    /// `invalid` if a number makes no sense or its moment has passed, `conflict` for another
-    /// revision.
+    /// `invalid` if a number makes no sense, `conflict` for another revision. A change behind the
+    /// position is accepted; it moves no position.
     pub fn set_tempo(&mut self, arguments: &SetTempoArguments) -> Result<TempoChange, Error> {
         self.n_commands += 1;
         if !(BPM_MIN..=BPM_MAX).contains(&arguments.bpm) {
@@ -151,11 +151,11 @@ impl Engine {
         &mut self,
         region_id: RegionId,
         state: RegionState,
-        content: Option<(GardenContent, Arc<Sound>)>,
+        content: Option<GardenContent>,
+        sound: Option<Arc<Sound>>,
         revision: u64,
     ) -> Result<(), Error> {
         self.n_commands += 1;
-        let (content, sound) = content.unzip();
         let set = self.timeline.set_state(region_id, state, content, revision);
         set.map_err(timeline_refused)?;
         self.follow_timeline();

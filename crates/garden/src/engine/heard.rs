@@ -1,4 +1,7 @@
 //! What was heard: for each region, the parts of the timeline in which it sounded without a break.
+//! What a loop repeats is one part, however often it is heard.
+
+use std::collections::BTreeMap;
 
 use ringback_proto::garden::GardenHeard;
 use ringback_proto::ids::RegionId;
@@ -25,6 +28,8 @@ impl HeardPart {
 #[derive(Debug, Default)]
 pub(super) struct HeardLog {
     parts: Vec<HeardPart>,
+    /// Where the parts of a repetition end that are not reported yet, by region and first frame.
+    repeated: BTreeMap<(RegionId, u64), u64>,
     /// The frame up to which playback has come.
     at: u64,
 }
@@ -53,8 +58,40 @@ impl HeardLog {
         self.parts.extract_if(.., |part| part.to < at).collect()
     }
 
+    /// Joins parts with those that the passes before had at the same place.
+    pub(super) fn repeat(&mut self, parts: Vec<HeardPart>) {
+        for HeardPart { region_id, mut from, mut to } in parts {
+            let before = self.repeated.range((region_id, 0)..=(region_id, from)).next_back();
+            if let Some((key, end)) = before.filter(|(_, end)| **end >= from) {
+                (from, to) = (key.1, to.max(*end));
+            }
+            while let Some((key, end)) =
+                self.repeated.range((region_id, from)..=(region_id, to)).next()
+            {
+                let key = *key;
+                to = to.max(*end);
+                self.repeated.remove(&key);
+            }
+            self.repeated.insert((region_id, from), to);
+        }
+    }
+
+    /// Notes that what was heard up to here belongs to a repetition.
+    pub(super) fn repeat_all(&mut self) {
+        let parts = std::mem::take(&mut self.parts);
+        self.repeat(parts);
+    }
+
+    /// Returns the parts of the repetition so far.
+    pub(super) fn take_repeated(&mut self) -> Vec<HeardPart> {
+        let repeated = std::mem::take(&mut self.repeated).into_iter();
+        repeated.map(|((region_id, from), to)| HeardPart { region_id, from, to }).collect()
+    }
+
     /// Returns all parts, as at a jump.
     pub(super) fn take_all(&mut self) -> Vec<HeardPart> {
-        std::mem::take(&mut self.parts)
+        let mut all = self.take_repeated();
+        all.append(&mut self.parts);
+        all
     }
 }

@@ -25,7 +25,9 @@ const FADE: usize = 240;
 /// What the listener was given.
 #[derive(Debug, Default)]
 struct Told {
+    /// All but positions.
     events: Vec<GardenEvent>,
+    positions: Vec<GardenPositionEvent>,
     requests: Vec<SoundKey>,
     wants: Vec<Want>,
 }
@@ -42,8 +44,16 @@ impl Listener for Ear {
     }
 
     fn events(&mut self, events: Vec<GardenEvent>) {
-        let kept = events.into_iter().filter(|event| !matches!(event, GardenEvent::Position(_)));
-        self.0.lock().unwrap().events.extend(kept);
+        let mut told = self.0.lock().unwrap();
+        for event in events {
+            match event {
+                GardenEvent::Position(position) => told.positions.push(position),
+                GardenEvent::Transport(_)
+                | GardenEvent::Region(_)
+                | GardenEvent::Trouble(_)
+                | GardenEvent::Heard(_) => told.events.push(event),
+            }
+        }
     }
 }
 
@@ -295,6 +305,138 @@ fn ten_thousand_commands_cause_no_underrun() {
     assert_eq!(rig.underruns(), 0);
 }
 
+/// Rule: commands that come faster than the device asks for sound leave no gap.
+#[test]
+fn many_edits_within_a_buffer_are_not_heard() {
+    let mut rig = Rig::ready(&[long()], whole);
+    rig.transport(Action::Play, GardenAt::Now);
+    rig.play(BUFFER);
+    let mut revision = 0;
+    for _ in 0..100 {
+        for _ in 0..8 {
+            revision += 1;
+            let edit = move |engine: &mut Engine| {
+                if revision % 2 == 1 {
+                    let far = region(7, 50.0, Some(1.0), "audio/wav");
+                    engine.create_region(far, None, revision)
+                } else {
+                    engine.delete_region(region(7, 0.0, None, "").region_id, revision)
+                }
+            };
+            rig.order(edit).unwrap();
+        }
+        rig.buffer();
+    }
+    for (idx, sample) in rig.left.iter().enumerate() {
+        assert_eq!(step_of(*sample), idx);
+    }
+    assert_eq!(rig.underruns(), 0);
+}
+
+#[test]
+fn many_seeks_within_a_buffer_are_heard_and_a_pause_waits_for_none_of_them() {
+    let mut rig = Rig::ready(&[long()], |_| Sound::new(1, vec![0.25; 1_000_000]));
+    rig.transport(Action::Play, GardenAt::Now);
+    rig.play(4 * BUFFER);
+    for round in 0..100 {
+        for beat in 0..8 {
+            rig.transport(Action::Seek(Ticks(beat * 960)), GardenAt::Now);
+        }
+        rig.buffer();
+        let last = &rig.left[rig.left.len() - BUFFER..];
+        assert!(last.iter().any(|sample| *sample > 0.01), "{round}");
+    }
+    assert_eq!(rig.underruns(), 0);
+    for beat in 0..8 {
+        rig.transport(Action::Seek(Ticks(beat * 960)), GardenAt::Now);
+    }
+    let pause = |engine: &mut Engine| {
+        engine.emergency_pause();
+    };
+    rig.orders.send_urgent(Box::new(pause)).unwrap();
+    rig.renderer.turn();
+    let n_before = rig.left.len();
+    for _ in 0..4 {
+        rig.buffer();
+    }
+    assert!(rig.left[n_before + FADE..].iter().all(|sample| *sample == 0.0));
+    assert_eq!(rig.status().0, TransportState::Paused);
+}
+
+impl Rig {
+    /// The trouble that was reported, with its beat.
+    fn troubles(&self) -> Vec<(TroubleKind, f64)> {
+        let told = self.told.lock().unwrap();
+        let troubles = told.events.iter().filter_map(|event| match event {
+            GardenEvent::Trouble(trouble) => Some((trouble.kind, trouble.position_beats)),
+            GardenEvent::Region(_)
+            | GardenEvent::Transport(_)
+            | GardenEvent::Position(_)
+            | GardenEvent::Heard(_) => None,
+        });
+        troubles.collect()
+    }
+}
+
+/// Rule: the position is reported ten times a second while it plays, with peaks, and not at rest.
+#[test]
+fn the_position_is_reported_ten_times_a_second_with_peaks() {
+    let mut rig = Rig::ready(&[long()], |_| Sound::new(1, vec![0.25; 1_000_000]));
+    rig.play(RATE as usize);
+    assert!(rig.told.lock().unwrap().positions.is_empty(), "nothing plays");
+    rig.transport(Action::Play, GardenAt::Now);
+    rig.play(3 * RATE as usize);
+    rig.transport(Action::Pause, GardenAt::Now);
+    rig.play(RATE as usize);
+    let told = rig.told.lock().unwrap();
+    assert!((29..=31).contains(&told.positions.len()), "{}", told.positions.len());
+    for pair in told.positions.windows(2) {
+        let beats = pair[1].position_beats - pair[0].position_beats;
+        assert!((beats - 0.2).abs() < 0.01, "a tenth of a second: {beats}");
+        assert_eq!((pair[1].peaks, pair[1].state), ([0.25; 2], TransportState::Playing));
+    }
+}
+
+#[test]
+fn an_underrun_is_reported_with_its_beat() {
+    let mut rig = Rig::ready(&[long()], whole);
+    rig.transport(Action::Play, GardenAt::Now);
+    rig.play(BEAT as usize / BUFFER * BUFFER);
+    assert_eq!(rig.troubles(), []);
+    for _ in 0..AHEAD as usize / BUFFER + 20 {
+        rig.buffer();
+    }
+    rig.renderer.turn();
+    let troubles = rig.troubles();
+    let [(TroubleKind::Underrun, beat)] = troubles[..] else { panic!("{troubles:?}") };
+    assert!((beat - 1.0).abs() < 0.3, "{beat}");
+}
+
+#[test]
+fn clipping_is_limited_counted_and_reported_once_a_second() {
+    let mut rig = Rig::ready(&[long()], |_| Sound::new(1, vec![1.5; 1_000_000]));
+    rig.transport(Action::Play, GardenAt::Now);
+    let n_frames = 3 * RATE as usize;
+    rig.play(n_frames);
+    assert!(rig.left.iter().all(|sample| *sample == 1.0));
+    let n_clipped = rig.renderer.shared().n_clipped();
+    assert!(n_clipped >= 2 * n_frames as u64, "both channels: {n_clipped}");
+    let troubles = rig.troubles();
+    assert!((3..=4).contains(&troubles.len()), "{troubles:?}");
+    assert!(troubles.iter().all(|(kind, _)| *kind == TroubleKind::Clipping), "{troubles:?}");
+}
+
+/// A renderer that does not keep its promise is counted, also right after a command.
+#[test]
+fn a_plan_that_is_not_there_is_an_underrun() {
+    let mut rig = Rig::ready(&[long()], whole);
+    rig.transport(Action::Play, GardenAt::Now);
+    rig.play(BUFFER);
+    rig.renderer.shared().want(100);
+    rig.buffer();
+    assert_eq!(rig.underruns(), 1);
+}
+
 /// Rule: content that is not ready is silent, counted once, and requested once more.
 #[test]
 fn late_content_is_silent_counted_once_and_heard_when_it_comes() {
@@ -351,8 +493,11 @@ fn the_end_stops_playback_and_says_so() {
 }
 
 #[test]
-fn with_nothing_to_play_play_is_a_conflict() {
+fn with_nothing_to_play_only_play_is_a_conflict() {
     let mut rig = Rig::new(Vec::new());
+    for action in [Action::Seek(Ticks(960)), Action::Pause, Action::Stop] {
+        rig.transport(action, GardenAt::Now);
+    }
     let refused = rig.order(|engine| engine.transport(Action::Play, None, None)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
     let mut rig = Rig::ready(&[region(1, 0.0, Some(1.0), "audio/wav")], whole);

@@ -77,18 +77,26 @@ impl Ears {
 /// Waits for the next event about one of the jobs; `None` if no more come.
 async fn listen_to_events(subscriber: &mut Subscriber, jobs: &BTreeSet<JobId>) -> Option<Heard> {
     loop {
-        match subscriber.next().await.ok()? {
-            Notice::Event(event) => {
-                if let Event::JobStateChanged { job_id, state, .. } = event.event
-                    && state.is_terminal()
-                    && jobs.contains(&job_id)
-                {
-                    return Some(Heard::Ended(vec![job_id]));
-                }
-            }
-            Notice::Missed(_) => return Some(Heard::Unclear),
-            Notice::Other { .. } => {}
+        if let Some(heard) = heard(&subscriber.next().await.ok()?, jobs) {
+            return Some(heard);
         }
+    }
+}
+
+/// Returns what a notice says about the jobs. After a gap, any of them may have ended.
+fn heard(notice: &Notice, jobs: &BTreeSet<JobId>) -> Option<Heard> {
+    match notice {
+        Notice::Event(event) => {
+            if let Event::JobStateChanged { job_id, state, .. } = &event.event
+                && state.is_terminal()
+                && jobs.contains(job_id)
+            {
+                return Some(Heard::Ended(vec![*job_id]));
+            }
+            None
+        }
+        Notice::Missed(_) => Some(Heard::Unclear),
+        Notice::Other { .. } => None,
     }
 }
 
@@ -110,5 +118,34 @@ async fn ask(client: &Client, jobs: &BTreeSet<JobId>, from: &mut Option<JobId>) 
             tokio::time::sleep(RETRY_PAUSE).await;
             Heard::Unclear
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_client::Gap;
+    use ringback_proto::event::SequencedEvent;
+    use ringback_proto::record::JobState;
+
+    use super::*;
+
+    fn notice(job_id: JobId, state: JobState) -> Notice {
+        let event = Event::JobStateChanged { job_id, tool: "render".to_owned(), state };
+        Notice::Event(SequencedEvent { epoch: 1, seq: 1, topic_seq: 1, at_ms: 1, event })
+    }
+
+    /// Rule: an event says which job to look at; after a gap, all of them are looked at.
+    #[test]
+    fn a_gap_in_the_events_makes_every_job_unclear() {
+        let [ours, other] = [1, 2].map(|number| JobId::from_random([number; 16]));
+        let jobs = BTreeSet::from([ours]);
+        for state in [JobState::Complete, JobState::Failed, JobState::Cancelled] {
+            let ended = heard(&notice(ours, state), &jobs);
+            assert!(matches!(ended, Some(Heard::Ended(ended)) if ended == [ours]), "{state:?}");
+            assert!(heard(&notice(other, state), &jobs).is_none(), "{state:?}");
+        }
+        assert!(heard(&notice(ours, JobState::Running), &jobs).is_none());
+        let gap = Gap { topic: TOPIC.to_owned(), missed: 3..=4 };
+        assert!(matches!(heard(&Notice::Missed(gap), &jobs), Some(Heard::Unclear)));
     }
 }

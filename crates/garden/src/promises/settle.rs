@@ -17,8 +17,8 @@ use ringback_proto::{Error, ErrorKind, ToolResponse};
 use crate::content::ContentError;
 use crate::engine::Engine;
 use crate::garden::GardenHandle;
-use crate::reader::Probed;
-use crate::sound::{Sound, SoundKey, is_midi, key_of};
+use crate::reader::{HeldSound, Probed};
+use crate::sound::{SoundKey, is_midi, key_of};
 
 /// How long content may take to be prepared before the next region has its turn; it is tried again.
 const PROBE_TIME: Duration = Duration::from_secs(60);
@@ -48,7 +48,8 @@ struct Made {
 struct Prepared {
     content: GardenContent,
     key: SoundKey,
-    sound: Arc<Sound>,
+    /// `None` if there is no room for it yet.
+    sound: Option<HeldSound>,
 }
 
 /// Settles a region if its job has ended.
@@ -219,8 +220,10 @@ fn set_state(
     }
     let key = prepared.as_ref().and_then(|it| key_for(engine, region_id, &it.content));
     let was_moved = prepared.as_ref().is_some_and(|it| key.as_ref() != Some(&it.key));
-    let content = prepared.map(|prepared| (prepared.content, prepared.sound));
-    let set = engine.set_region_state(region_id, state, content, revision).is_ok();
+    let (content, held) = prepared.map(|prepared| (prepared.content, prepared.sound)).unzip();
+    let held = held.flatten();
+    let sound = held.as_ref().map(|held| Arc::clone(&held.sound));
+    let set = engine.set_region_state(region_id, state, content, sound, revision).is_ok();
     if let Some(key) = key.filter(|_| set && was_moved) {
         // The sound is for another tempo; the reader prepares the right one.
         engine.drop_sound(&key);

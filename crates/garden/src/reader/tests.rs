@@ -51,8 +51,8 @@ impl Rig {
         Self { reader, deliveries, keys, _dir: dir }
     }
 
-    /// Works until nothing is left to do; returns which sounds were delivered, dropped and failed.
-    fn work(&mut self, distances: &[u64]) -> [Vec<usize>; 3] {
+    /// Returns what regions at these distances want.
+    fn wants(&self, distances: &[u64]) -> Vec<Want> {
         let mut wants: Vec<Want> = distances
             .iter()
             .zip(&self.keys)
@@ -64,11 +64,17 @@ impl Rig {
             })
             .collect();
         wants.sort_by_key(|want| want.distance);
-        self.reader.desk.set_wants(wants);
+        wants
+    }
+
+    /// Works until nothing is left to do; returns which sounds were delivered, were dropped, and
+    /// failed or found no room.
+    fn work(&mut self, distances: &[u64]) -> [Vec<usize>; 3] {
+        self.reader.desk.set_wants(self.wants(distances));
         let mut found = [Vec::new(), Vec::new(), Vec::new()];
         loop {
             let wants = self.reader.desk.lock().wants.clone();
-            if !wants.iter().any(|want| self.reader.is_missing(want)) {
+            if self.reader.next(&wants).is_none() {
                 return found;
             }
             assert!(self.reader.prepare_next(&wants));
@@ -76,7 +82,7 @@ impl Rig {
                 let (kind, key) = match delivery {
                     Delivery::Ready(key, _) => (0, key),
                     Delivery::Dropped(key) => (1, key),
-                    Delivery::Failed(key, _) => (2, key),
+                    Delivery::Failed(key, _) | Delivery::Crowded(key) => (2, key),
                     Delivery::DeviceTrouble(cause) => panic!("{cause}"),
                 };
                 found[kind].push(self.keys.iter().position(|other| *other == key).unwrap());
@@ -128,6 +134,68 @@ fn a_cache_full_of_what_is_needed_now_is_reported_once() {
     assert!(rig.work(&[0, 0, 0]).iter().all(Vec::is_empty));
 }
 
+#[test]
+fn a_sound_without_room_is_tried_again_when_there_is_some() {
+    let mut rig = Rig::new(2, 1);
+    let [ready, _, crowded] = rig.work(&[0, SECOND]);
+    assert_eq!((ready, crowded), (vec![0], vec![1]));
+    let [ready, dropped, crowded] = rig.work(&[u64::MAX, 0]);
+    assert_eq!((ready, dropped, crowded.len()), (vec![1], vec![0], 0));
+}
+
+#[test]
+fn a_sound_that_regions_share_is_as_near_as_the_nearest_of_them() {
+    let mut rig = Rig::new(2, 1);
+    rig.work(&[0]);
+    let mut wants = rig.wants(&[0, SECOND]);
+    let again = Want { distance: 60 * SECOND, ..wants[0].clone() };
+    wants.push(again);
+    rig.reader.desk.set_wants(wants.clone());
+    assert!(rig.reader.prepare_next(&wants));
+    assert!(rig.reader.sounds.contains_key(&rig.keys[0]), "it is heard now");
+}
+
+/// Rule: a region that finds no room is placed without its sound, so that the cache has its limit.
+#[test]
+fn a_region_that_is_placed_takes_no_memory_beside_the_cache() {
+    let mut rig = Rig::new(2, 1);
+    rig.work(&[0]);
+    let (key, wants) = (rig.keys[1].clone(), rig.wants(&[0]));
+    let probed = rig.reader.probe(&key, &wants).unwrap();
+    assert_eq!((probed.n_frames, probed.sound.is_none()), (SECOND, true));
+    assert!(rig.reader.bytes <= rig.reader.bytes_max);
+    assert!(rig.deliveries.try_recv().is_err(), "what is heard now stays");
+}
+
+#[test]
+fn a_sound_stays_in_the_cache_while_its_region_is_being_placed() {
+    let mut rig = Rig::new(1, 1);
+    let key = rig.keys[0].clone();
+    let probed = rig.reader.probe(&key, &[]).unwrap();
+    assert!(probed.sound.is_some());
+    assert!(rig.reader.prepare_next(&[]));
+    assert!(rig.deliveries.try_recv().is_err(), "no region plays it yet");
+    drop(probed);
+    assert!(rig.reader.prepare_next(&[]));
+    assert!(matches!(rig.deliveries.try_recv(), Ok(Delivery::Dropped(dropped)) if dropped == key));
+    assert_eq!(rig.reader.bytes, 0);
+}
+
+#[test]
+fn failures_of_regions_that_are_gone_are_forgotten() {
+    let mut rig = Rig::new(1, 1);
+    for number in 0..=FAILED_KEPT {
+        let mut hash = [0xff; 32];
+        hash[..8].copy_from_slice(&number.to_le_bytes());
+        let hash = ringback_proto::ids::BlobHash::from_bytes(hash);
+        rig.reader.failed.insert(SoundKey { hash, notes: None });
+    }
+    let wants = rig.wants(&[0]);
+    rig.reader.failed.insert(rig.keys[0].clone());
+    assert!(rig.reader.prepare_next(&wants));
+    assert_eq!(rig.reader.failed.len(), 1, "that of a region that is there");
+}
+
 /// Rule: a corrupt blob is not tried again until it is asked for.
 #[test]
 fn a_damaged_blob_fails_once_and_again_only_when_asked_for() {
@@ -155,7 +223,7 @@ fn a_probe_answers_with_the_sound_or_the_reason() {
     for (key, is_there) in [(key, true), (missing, false)] {
         let (answer, wait) = std::sync::mpsc::channel();
         let answer = move |probed: Result<Probed, ContentError>| {
-            drop(answer.send(probed.map(|probed| probed.sound.n_frames())));
+            drop(answer.send(probed.map(|probed| probed.n_frames)));
         };
         assert!(desk.probe(key, Box::new(answer)));
         assert_eq!(wait.recv().unwrap().ok(), is_there.then_some(SECOND));

@@ -6,8 +6,8 @@ use std::time::Duration;
 use ringback_client::{Client, WorkerCall, WorkerTools};
 use ringback_proto::garden::command::{
     self, CreateRegionArguments, DeleteRegionArguments, ExportArguments, MoveRegionArguments,
-    SeekArguments, SetLoopArguments, SetRegionStateArguments, SetTempoArguments,
-    TransportArguments,
+    PrepareRegionArguments, SeekArguments, SetLoopArguments, SetRegionStateArguments,
+    SetTempoArguments, TransportArguments,
 };
 use ringback_proto::garden::{CONTROL_SERVICE, SERVICE};
 use ringback_proto::ids::JobId;
@@ -24,6 +24,9 @@ use crate::transport::Action;
 
 /// The pause between two attempts to fetch the timeline, while the connection recovers.
 const FETCH_PAUSE: Duration = Duration::from_millis(100);
+
+/// Attempts to fetch a timeline that does not change meanwhile.
+const FETCHES_MAX: usize = 16;
 
 /// Commands that run at the same time; the renderer takes them one by one.
 const CONCURRENCY: usize = 256;
@@ -103,6 +106,17 @@ fn edit_tools(tools: WorkerTools, garden: &GardenHandle, client: &Client) -> Wor
         garden.create_region(arguments, call.deadline()).await
     };
     let tools = edits.tool(tools, command::CREATE_REGION, create);
+    let preparing = garden.clone();
+    let tools = tools.tool(
+        named(command::PREPARE_REGION),
+        move |arguments: PrepareRegionArguments, call: WorkerCall| {
+            let garden = preparing.clone();
+            async move {
+                let prepared = garden.prepare_region(&arguments.region, call.deadline()).await;
+                prepared.map(|()| Nothing {})
+            }
+        },
+    );
     let tools = edits.tool(
         tools,
         command::MOVE_REGION,
@@ -211,9 +225,17 @@ async fn follow(garden: &GardenHandle, client: &Client, revision: u64) -> Result
     fetch(garden, client).await
 }
 
+/// Fetches the timeline. One that changed here meanwhile, because a promise was kept, may be newer than
+/// what was fetched, so it is fetched again.
 async fn fetch(garden: &GardenHandle, client: &Client) -> Result<(), Error> {
-    let timeline = client.call::<GardenTimeline>(GardenTimelineRequest {}).await?;
-    garden.load(timeline).await
+    for _ in 0..FETCHES_MAX {
+        let before = garden.revision().await?;
+        let timeline = client.call::<GardenTimeline>(GardenTimelineRequest {}).await?;
+        if garden.load_after(before, timeline).await? {
+            return Ok(());
+        }
+    }
+    Err(Error::busy("the garden's timeline, which changes all the time"))
 }
 
 /// Fetches the timeline. The connection for calls may come back after the one for commands.

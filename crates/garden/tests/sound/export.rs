@@ -10,6 +10,7 @@ use ringback_garden::mix::jump_fade_frames;
 use ringback_garden::mixer::Want;
 use ringback_garden::renderer::{Delivery, Listener, Renderer};
 use ringback_garden::sound::{Sound, SoundKey, key_of};
+use ringback_garden::tempo::TempoMap;
 use ringback_garden::transport::Action;
 use ringback_proto::garden::{
     GardenEvent, GardenRegion, GardenTimeline, LoopRange, RegionState, TempoChange, Ticks,
@@ -65,6 +66,36 @@ async fn an_export_has_the_samples_that_the_file_device_writes() {
     assert!(after.len() < 1024 && after.iter().flatten().all(|sample| *sample == 0.0));
     let is_loud = |part: &[[f32; 2]]| part.iter().flatten().any(|sample| sample.abs() > 0.05);
     assert!(exported.chunks(RATE as usize / 2).take(5).all(is_loud), "there is something to hear");
+}
+
+/// Rule: in a loop too, the file device gets the samples of the export, except in the fades of jumps.
+#[tokio::test]
+async fn a_piece_in_a_loop_has_the_samples_of_the_export_in_every_round() {
+    let shop = Shop::new();
+    let loop_range = Some(LoopRange { start: Ticks(BEAT), end: Ticks(4 * BEAT) });
+    let piece = GardenTimeline { loop_range, ..piece(&shop) };
+    let path = shop.path("looped.wav");
+    shop.play_rounds(piece.clone(), DeviceChoice::File(path)).await;
+    let played = shop.read("looped.wav");
+    let map = TempoMap::new(&piece.tempo, RATE);
+    let [start, end] = [BEAT, 4 * BEAT].map(|tick| map.frame(Ticks(tick)) as usize);
+    let exported = shop.exported(everything(piece));
+    let fade = jump_fade_frames(RATE) as usize;
+    assert!(played[..end] == exported[..end], "the first round");
+    let round = end - start;
+    // The loop was ended in its second round, or later on a busy machine.
+    // What fades after the end may be cut, because the garden is closed there.
+    let n_exported = exported.len() - fade;
+    let n_more = (played.len() - n_exported) / round;
+    assert!(n_more >= 1, "{} of {}", played.len(), exported.len());
+    for number in 0..n_more {
+        let at = end + number * round;
+        let same = fade..round;
+        let found = &played[at..at + round];
+        assert!(found[same.clone()] == exported[start..end][same], "round {number}");
+    }
+    let rest = &played[end + n_more * round..];
+    assert!(rest[..n_exported - end] == exported[end..n_exported], "the rest");
 }
 
 /// Rule: how much memory an export has, and which sounds are there already, changes no sample.

@@ -15,6 +15,7 @@ use ringback_garden::export::{Export, file_format};
 use ringback_garden::garden::Garden;
 use ringback_garden::transport::Action;
 use ringback_garden::{DeviceChoice, Settings};
+use ringback_proto::garden::command::{CreateRegionArguments, SetLoopArguments};
 use ringback_proto::garden::{
     GardenContent, GardenEvent, GardenRegion, GardenTimeline, RegionState, TempoChange, Ticks,
     TransportCause,
@@ -89,8 +90,7 @@ impl Shop {
         garden.handle().load(GardenTimeline { regions: Vec::new(), ..timeline }).await.unwrap();
         for region in regions {
             let revision = garden.handle().revision().await.unwrap() + 1;
-            let arguments =
-                ringback_proto::garden::command::CreateRegionArguments { region, revision };
+            let arguments = CreateRegionArguments { region, revision };
             garden.handle().create_region(arguments, TIME_MAX).await.unwrap();
         }
         garden.handle().transport(Action::Play, None, None).await.unwrap();
@@ -106,6 +106,38 @@ impl Shop {
                 }
             }
             panic!("the garden ended");
+        };
+        tokio::time::timeout(TIME_MAX, ended).await.unwrap();
+        tokio::task::spawn_blocking(|| garden.close()).await.unwrap();
+    }
+
+    /// Plays a timeline in its loop, and on to its end once the loop was repeated.
+    pub(crate) async fn play_rounds(&self, timeline: GardenTimeline, device: DeviceChoice) {
+        let (garden, mut events) =
+            Garden::start(&Settings { device, ..settings() }, self.source()).unwrap();
+        let handle = garden.handle();
+        let (regions, loop_range) = (timeline.regions.clone(), timeline.loop_range.clone());
+        let empty = GardenTimeline { regions: Vec::new(), loop_range: None, ..timeline };
+        handle.load(empty).await.unwrap();
+        let revision = async || handle.revision().await.unwrap() + 1;
+        for region in regions {
+            let arguments = CreateRegionArguments { region, revision: revision().await };
+            handle.create_region(arguments, TIME_MAX).await.unwrap();
+        }
+        let looped = SetLoopArguments { loop_range, revision: revision().await };
+        handle.set_loop(looped).await.unwrap();
+        handle.transport(Action::Play, None, None).await.unwrap();
+        let ended = async {
+            while let Some(event) = events.recv().await {
+                let GardenEvent::Transport(event) = event else { continue };
+                if event.cause == TransportCause::Loop {
+                    let over = SetLoopArguments { loop_range: None, revision: revision().await };
+                    handle.set_loop(over).await.unwrap();
+                }
+                if event.cause == TransportCause::End {
+                    return;
+                }
+            }
         };
         tokio::time::timeout(TIME_MAX, ended).await.unwrap();
         tokio::task::spawn_blocking(|| garden.close()).await.unwrap();

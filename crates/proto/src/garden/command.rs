@@ -20,6 +20,9 @@ pub const STOP: &str = "stop";
 pub const SEEK: &str = "seek";
 /// Changes the tempo map: [`SetTempoArguments`], [`TempoAnswer`].
 pub const SET_TEMPO: &str = "set_tempo";
+/// Prepares the content of a region that is about to be placed: [`PrepareRegionArguments`], no
+/// answer. A garden without this tool prepares it when the region is placed.
+pub const PREPARE_REGION: &str = "prepare_region";
 /// Places a region: [`CreateRegionArguments`], [`CreateRegionAnswer`].
 pub const CREATE_REGION: &str = "create_region";
 /// Moves a region: [`MoveRegionArguments`], no answer.
@@ -83,6 +86,12 @@ wire_struct! {
         at: Option<GardenAt>,
         /// The revision that the timeline has with this change.
         revision: u64,
+    }
+
+    /// A region that is about to be placed.
+    PrepareRegionArguments {
+        /// The region.
+        region: GardenRegion,
     }
 
     /// A region to place.

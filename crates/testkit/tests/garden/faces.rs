@@ -133,7 +133,28 @@ async fn a_command_over_mcp_and_http_is_a_job_with_an_acknowledgement() {
         assert_eq!(placed["duration"], 4.0, "{face}: {placed}");
         let listed = call("garden_get_regions", json!({})).await.unwrap();
         assert!(listed["count"].as_u64().unwrap() >= 1, "{face}: {listed}");
-        let delete = json!({"region_id": placed["region_id"]});
+        let region_id = &placed["region_id"];
+        let signature = json!({"bpm": 90, "beat": 8, "time_signature": "3/4"});
+        for (tool, arguments, sent) in [
+            ("garden_pause", json!({}), PAUSE),
+            ("garden_stop", json!({"at": "next_bar"}), STOP),
+            ("garden_seek", json!({"beat": 2.5}), SEEK),
+            ("garden_set_tempo", signature, SET_TEMPO),
+            ("garden_set_loop", json!({"start": 0, "end": 8}), SET_LOOP),
+            ("garden_set_loop", json!({}), SET_LOOP),
+            ("garden_move_region", json!({"region_id": region_id, "new_position": 6}), MOVE_REGION),
+            ("garden_reject", json!({"region_id": region_id}), SET_REGION_STATE),
+        ] {
+            let done = call(tool, arguments).await.unwrap();
+            let got = garden.last(sent).unwrap();
+            assert_eq!(got.job_id.as_deref(), done["job_id"].as_str(), "{face}: {tool} {done}");
+            let job_id = done["job_id"].as_str().unwrap().parse().unwrap();
+            assert_eq!(job(&client, job_id).await.status, JobState::Complete, "{face}: {tool}");
+        }
+        let listed = call("garden_get_regions", json!({})).await.unwrap();
+        assert_eq!(listed["regions"][0]["position"], 6.0, "{face}: {listed}");
+        assert_eq!(listed["tempo"][0]["time_signature"], "3/4", "{face}: {listed}");
+        let delete = json!({"region_id": region_id});
         call("garden_delete_region", delete).await.unwrap();
         let bad = call("garden_seek", json!({"beat": -1})).await.unwrap_err();
         assert!(bad.contains("beat"), "{face}: {bad}");

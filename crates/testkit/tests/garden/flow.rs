@@ -80,6 +80,15 @@ async fn every_command_reaches_the_garden_and_is_acknowledged() {
     let seek = GardenSeekRequest { beat: 0.0001, at: None };
     let (message, _) = command::<GardenSeek>(&client, seek).await.unwrap();
     assert!(message.contains("rounded to beat 0,"), "{message}");
+    let seek = GardenSeekRequest { beat: 1.0, at: Some(GardenAt::Beat(4.0001)) };
+    let (message, _) = command::<GardenSeek>(&client, seek).await.unwrap();
+    assert!(message.contains("(`at` rounded to beat 4,"), "{message}");
+    let play = GardenPlayRequest { at: Some(GardenAt::Beat(8.0001)) };
+    let (message, _) = command::<GardenPlay>(&client, play).await.unwrap();
+    assert!(message.contains("(`at` rounded to beat 8,"), "{message}");
+    let range = GardenSetLoopRequest { start: Some(0.0001), end: Some(4.0) };
+    let (message, _) = command::<GardenSetLoop>(&client, range).await.unwrap();
+    assert!(message.contains("(`start` rounded to beat 0,"), "{message}");
     let tempo = GardenSetTempoRequest {
         bpm: 90.0,
         beat: Some(4.0),
@@ -90,9 +99,10 @@ async fn every_command_reaches_the_garden_and_is_acknowledged() {
     assert!(message.contains("90 quarter notes per minute in 3/4 from beat 4"), "{message}");
     command::<GardenEmergencyPause>(&client, GardenEmergencyPauseRequest {}).await.unwrap();
     let got: Vec<_> = garden.got().iter().map(|got| got.tool).collect();
-    assert_eq!(got, [PAUSE, STOP, SEEK, SET_TEMPO, EMERGENCY_PAUSE]);
+    let expected = [PAUSE, STOP, SEEK, SEEK, PLAY, SET_LOOP, SET_TEMPO, EMERGENCY_PAUSE];
+    assert_eq!(got, expected);
     assert_eq!(garden.last(STOP).unwrap().arguments, json!({"at": 8.0}));
-    assert_eq!(garden.last(SET_TEMPO).unwrap().arguments["revision"], 1);
+    assert_eq!(garden.last(SET_TEMPO).unwrap().arguments["revision"], 2);
     daemon.stop().await;
 }
 
@@ -102,6 +112,7 @@ async fn without_a_garden_a_command_is_unavailable_and_was_not_started() {
     let daemon = World::with_hoot().await;
     let client = daemon.admin().await;
     let play = command::<GardenPlay>(&client, GardenPlayRequest { at: None }).await.unwrap_err();
+    assert!(play.message().contains("start it with `ringback garden run`"), "{play}");
     let pause = command::<GardenEmergencyPause>(&client, GardenEmergencyPauseRequest {}).await;
     let status = client.call::<GardenStatus>(GardenStatusRequest {}).await;
     for error in [play, pause.unwrap_err(), status.unwrap_err()] {

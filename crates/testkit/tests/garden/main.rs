@@ -7,6 +7,7 @@ mod events;
 mod faces;
 mod flow;
 mod monitor;
+mod picture;
 mod promises;
 mod support;
 mod timeline;

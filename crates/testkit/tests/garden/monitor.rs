@@ -34,16 +34,21 @@ const RECEIVE_BYTES: u32 = 128 << 10;
 const PLACES: usize = 32;
 
 /// A response whose body may still be arriving.
-struct Listener {
-    status: u16,
-    headers: HeaderMap,
+pub(crate) struct Listener {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
     body: Incoming,
     buffer: BytesMut,
     _connection: JoinSet<()>,
 }
 
 impl Listener {
-    async fn request(daemon: &World, method: &str, path: &str, token: Option<&Secret>) -> Self {
+    pub(crate) async fn request(
+        daemon: &World,
+        method: &str,
+        path: &str,
+        token: Option<&Secret>,
+    ) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(RECEIVE_BYTES).unwrap();
         let stream = socket.connect(daemon.address()).await.unwrap();
@@ -77,19 +82,19 @@ impl Listener {
     }
 
     /// Reads to the end, which must be a proper one.
-    async fn rest(self) -> Bytes {
+    pub(crate) async fn rest(self) -> Bytes {
         let rest = within("the end of the stream", self.body.collect()).await.unwrap();
         [&self.buffer[..], &rest.to_bytes()].concat().into()
     }
 
     /// The status and the error of a refusal.
-    async fn refusal(self) -> (u16, Value) {
+    pub(crate) async fn refusal(self) -> (u16, Value) {
         let status = self.status;
         (status, serde_json::from_slice(&self.rest().await).unwrap())
     }
 }
 
-async fn world() -> (World, ScriptedGarden) {
+pub(crate) async fn world() -> (World, ScriptedGarden) {
     let daemon = Setup::new().hoot().plain_http().start().await;
     let garden = ScriptedGarden::of(&daemon).await;
     (daemon, garden)

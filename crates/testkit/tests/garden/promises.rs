@@ -336,6 +336,37 @@ async fn what_was_heard_is_recorded_and_survives_a_restart() {
     daemon.stop().await;
 }
 
+/// Rule: what was heard is recorded with what it played, also of a region that was deleted before the
+/// garden said so.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_heard_of_a_deleted_region_is_recorded() {
+    let (daemon, _garden) = with_garden().await;
+    let client = daemon.admin().await;
+    let hash = store(&client, b"sound").await;
+    let artifact = ArtifactCreateRequest {
+        content_hash: hash,
+        tags: vec![],
+        creator: None,
+        metadata: None,
+        parent_id: None,
+        variation_set_id: None,
+    };
+    let artifact = client.call::<ArtifactCreate>(artifact).await.unwrap().artifact_id;
+    let region_id = placed(&client, region(&artifact, 0.0)).await.unwrap();
+    let delete = GardenDeleteRegionRequest { region_id };
+    command::<GardenDeleteRegion>(&client, delete).await.unwrap();
+    let heard = GardenEvent::Heard(GardenHeard { region_id, from: Ticks(0), to: Ticks(960) });
+    let report = GardenReportRequest { events: vec![heard] };
+    within("it", client.call::<GardenReport>(report)).await.unwrap();
+    let query = "SELECT region_id, artifact_id, end_position FROM heard".to_owned();
+    let query = GraphQueryRequest { query, variables: None, limit: None };
+    let found = client.call::<GraphQuery>(query).await.unwrap();
+    let found = serde_json::to_string(&found.results).unwrap();
+    assert!(found.contains(&region_id.to_string()), "{found}");
+    assert!(found.contains(&artifact.to_string()) && found.contains("1.0"), "{found}");
+    daemon.stop().await;
+}
+
 /// Rule: only the daemon's own user and full administrators settle promises.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_cannot_settle_a_promise() {

@@ -61,6 +61,7 @@ impl ScriptedGarden {
                     STOP,
                     SEEK,
                     SET_TEMPO,
+                    PREPARE_REGION,
                     CREATE_REGION,
                     MOVE_REGION,
                     DELETE_REGION,

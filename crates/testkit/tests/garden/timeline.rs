@@ -145,6 +145,51 @@ async fn a_change_that_the_garden_refuses_is_not_stored() {
     daemon.stop().await;
 }
 
+/// Rule: content that takes long to decode keeps no other change waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn other_changes_do_not_wait_while_content_is_prepared() {
+    let (daemon, garden) = with_garden().await;
+    let client = daemon.admin().await;
+    let content = store(&client, b"sound").await;
+    let first = client.call::<GardenCreateRegion>(region(&content, 0.0)).await.unwrap();
+    garden.script(PREPARE_REGION, Script::Hang);
+    let other = daemon.admin().await;
+    let slow = other.call::<GardenCreateRegion>(region(&content, 4.0));
+    tokio::select! {
+        _ = slow => panic!("the garden is still decoding"),
+        () = async {
+            let asked = || garden.got().iter().filter(|got| got.tool == PREPARE_REGION).count();
+            wait_for("the decoder", async || asked() == 2).await;
+            let to = GardenMoveRegionRequest { region_id: first.region_id, new_position: 8.0 };
+            command::<GardenMoveRegion>(&client, to).await.unwrap();
+        } => {}
+    }
+    assert_eq!(regions(&client).await.regions[0].position, 8.0);
+    daemon.stop().await;
+}
+
+/// Rule: at most 10,000 regions exist, each counted as often as it is played.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeline_that_is_full_takes_no_further_region() {
+    let (daemon, garden) = with_garden().await;
+    let client = daemon.admin().await;
+    let content = store(&client, b"sound").await;
+    let placed = async |repeat| {
+        let request = GardenCreateRegionRequest { repeat: Some(repeat), ..region(&content, 0.0) };
+        client.call::<GardenCreateRegion>(request).await
+    };
+    for _ in 0..10 {
+        placed(1000).await.unwrap();
+    }
+    let n_placed = garden.got().iter().filter(|got| got.tool == CREATE_REGION).count();
+    let full = placed(1).await.unwrap_err();
+    assert_eq!(full.kind(), ErrorKind::Conflict);
+    assert!(full.message().contains("10000 regions"), "{full}");
+    let n_asked = garden.got().iter().filter(|got| got.tool == CREATE_REGION).count();
+    assert_eq!((n_placed, n_asked, regions(&client).await.count), (10, 10, 10));
+    daemon.stop().await;
+}
+
 /// Rule: a garden that may have accepted a change that is not stored reads the timeline again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_garden_that_may_have_changed_more_than_the_store_reloads() {

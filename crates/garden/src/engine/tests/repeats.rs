@@ -15,6 +15,11 @@ fn range(start: u64, end: u64) -> Option<LoopRange> {
     Some(LoopRange { start: beats(start), end: beats(end) })
 }
 
+/// A second region of a loop.
+fn long_late() -> GardenRegion {
+    region(3, 2.0, Some(1.0), "audio/wav")
+}
+
 /// A region whose content is still being made.
 fn promised(position: f64, if_late: IfLate) -> GardenRegion {
     let job_id = JobId::from_random([7; 16]);
@@ -35,10 +40,9 @@ impl Rig {
     /// Sets the state of the promised region, with its sound.
     fn settle(&mut self, state: RegionState, revision: u64) {
         let sound = Arc::new(Sound::new(1, vec![0.5; 1_000_000]));
-        let content = (kept(), sound);
         let region_id = promised(0.0, IfLate::Vamp).region_id;
         let set = move |engine: &mut Engine| {
-            engine.set_region_state(region_id, state, Some(content), revision)
+            engine.set_region_state(region_id, state, Some(kept()), Some(sound), revision)
         };
         self.order(set).unwrap();
     }
@@ -168,7 +172,7 @@ fn a_region_is_heard_only_after_approval_and_not_after_a_rejection() {
     assert!(rig.left.iter().all(|sample| (sample - 0.25).abs() < 1e-6), "it is not approved");
     let region_id = promised(0.0, IfLate::Silence).region_id;
     let state = |state, revision| {
-        move |engine: &mut Engine| engine.set_region_state(region_id, state, None, revision)
+        move |engine: &mut Engine| engine.set_region_state(region_id, state, None, None, revision)
     };
     rig.order(state(RegionState::Ready, 3)).unwrap();
     let n_approved = rig.left.len();
@@ -211,4 +215,65 @@ fn what_was_heard_is_reported_without_breaks_and_without_what_was_silent() {
     rig.transport(Action::Stop, GardenAt::Now);
     let (from, to) = rig.heard()[1];
     assert!(from == 1.0 && (to - 1.5).abs() < 0.02, "cut short at beat {to}");
+}
+
+/// Rule: a loop asks once more for what is missing, not at every pass.
+#[test]
+fn what_is_missing_in_a_loop_is_late_once_and_reported_once() {
+    let mut rig = Rig::ready(&[long()], whole);
+    let broken = region(2, 1.0, Some(1.0), "audio/wav");
+    let placed = broken.clone();
+    rig.order(move |engine| engine.create_region(placed, None, 1)).unwrap();
+    rig.order(|engine| engine.set_loop(range(0, 2), 2)).unwrap();
+    rig.transport(Action::Play, GardenAt::Now);
+    let key = crate::sound::key_of(&broken, rig.renderer.engine().tempo()).unwrap();
+    let mut n_failed = 0;
+    for _ in 0..10 {
+        rig.play(2 * BEAT as usize);
+        // The reader fails each time it is asked.
+        let n_requests = rig.told.lock().unwrap().requests.len();
+        for _ in n_failed..n_requests {
+            rig.orders.deliver(Delivery::Failed(key.clone(), "damaged".to_owned()));
+        }
+        n_failed = n_requests;
+    }
+    assert_eq!((n_failed, rig.renderer.engine().n_late), (1, 1));
+    rig.transport(Action::Seek(Ticks(480)), GardenAt::Now);
+    rig.play(4 * BEAT as usize);
+    assert_eq!(rig.renderer.engine().n_late, 2, "a command lets it be tried again");
+}
+
+#[test]
+fn a_loop_is_heard_as_one_part_a_minute() {
+    let mut rig = Rig::ready(&[region(1, 0.0, Some(1.0), "audio/wav"), long_late()], whole);
+    rig.order(|engine| engine.set_loop(range(0, 4), 1)).unwrap();
+    rig.transport(Action::Play, GardenAt::Now);
+    // Two minutes and a half: 75 passes.
+    rig.play(75 * 4 * BEAT as usize);
+    assert_eq!(rig.heard().len(), 2 * 3, "the first pass, and two minutes of the others");
+    rig.transport(Action::Stop, GardenAt::Now);
+    let heard = rig.heard();
+    assert_eq!(heard.len(), 2 * 4, "and the rest");
+    assert!(heard.chunks(2).all(|parts| parts == [(0.0, 1.0), (2.0, 3.0)]), "{heard:?}");
+}
+
+/// Rule: what was heard keeps its beats, whatever tempo comes later.
+#[test]
+fn a_tempo_change_behind_the_play_head_moves_nothing_that_was_heard() {
+    let mut rig = Rig::ready(&[long()], whole);
+    rig.transport(Action::Play, GardenAt::Now);
+    let n_frames = 4 * BEAT as usize / BUFFER * BUFFER;
+    rig.play(n_frames);
+    let arguments = SetTempoArguments {
+        bpm: 60.0,
+        position: Some(Ticks(0)),
+        time_signature: None,
+        at: None,
+        revision: 1,
+    };
+    rig.order(move |engine| engine.set_tempo(&arguments)).unwrap();
+    rig.transport(Action::Stop, GardenAt::Now);
+    let heard = rig.heard();
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert!(heard[0].0 == 0.0 && (heard[0].1 - 4.0).abs() < 0.02, "{heard:?}");
 }
