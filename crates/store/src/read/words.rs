@@ -56,7 +56,9 @@ pub(crate) fn query(visible: &RowVisibility, filter: ArtifactFilter<'_>, text: &
     for key in [filter.tag.map(of_tag), filter.creator.map(of_creator)].into_iter().flatten() {
         query += &format!(" AND keys : {key}");
     }
-    for word in text.split_whitespace() {
+    // The parser ends at a zero byte.
+    let words = text.split(|letter: char| letter.is_whitespace() || letter == '\0');
+    for word in words.filter(|word| !word.is_empty()) {
         query += &format!(" AND words : \"{}\"", word.replace('"', "\"\""));
     }
     query

@@ -258,13 +258,14 @@ fn a_search_finds_words_wherever_they_are_and_only_for_those_who_see_them() {
     assert_eq!(like(&own(1), "WARM night", None, 10), [art(2)], "in one annotation");
     assert_eq!(like(&own(1), "warm", Some("warm:pad"), 10), [art(1)]);
     assert_eq!(like(&own(1), "maker1", None, 10), [art(1)]);
+    assert_eq!(like(&own(1), "maker1\0warm", None, 10), [art(1)], "two words");
     assert_eq!(like(&own(2), "warm", None, 10), [art(3)]);
     assert_eq!(like(&RowVisibility::All, "warm", None, 10), [art(3), art(2), art(1)]);
     assert_eq!(like(&own(1), "canary", None, 10), []);
     assert_eq!(like(&tree(9, 1), "canary", None, 10), [art(4)]);
     assert_eq!(like(&tree(9, 4), "canary", None, 10), []);
     // Operators, columns and keys of others are words like all others.
-    for hostile in ["warm\" OR keys : e OR \"", "keys:e", "NOT", "o* OR canary", "\"", "e"] {
+    for hostile in ["warm\" OR keys : e OR \"", "keys:e", "NOT", "o* OR canary", "\"", "e", "a\0"] {
         assert_eq!(like(&own(9), hostile, None, 10), [], "{hostile}");
     }
     let late = test.store.graph().artifacts_like(&own(1), ArtifactFilter::default(), "warm", 2, 10);
