@@ -65,6 +65,10 @@ class Answer:
         return json.loads(self.body)
 
     @property
+    def text(self):
+        return self.body.decode()
+
+    @property
     def code(self):
         """The code of an error; empty for a success."""
         try:
