@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 use ringback_proto::ids::RegionId;
 use ringback_sync::lock;
 
-use crate::reader::Probed;
+use crate::reader::{HOLD_TIME, Probed};
 use crate::sound::SoundKey;
 
 /// Regions that are about to be placed: as many as may wait for the daemon's turn.
 const PREPARED_MAX: usize = 64;
 
-/// A region is placed within this time, or it never is. Until then its sound stays in the cache.
-const PREPARED_TIME: Duration = Duration::from_secs(60);
+/// A region is placed within this time, or what was prepared for it is of no use: the cache keeps its
+/// sound a little longer.
+const PREPARED_TIME: Duration = Duration::from_secs(30);
+const _: () = assert!(PREPARED_TIME.as_secs() < HOLD_TIME.as_secs());
 
 /// What is known of a region's content.
 #[derive(Debug)]
@@ -45,6 +47,7 @@ impl PreparedRegions {
     /// Returns the content of a region that is being placed.
     pub(crate) fn take(&self, id: RegionId) -> Option<Prepared> {
         let mut regions = lock(&self.0);
+        regions.retain(|(at, _, _)| at.elapsed() < PREPARED_TIME);
         let place = regions.iter().position(|(_, other, _)| *other == id)?;
         regions.remove(place).map(|(_, _, prepared)| prepared)
     }

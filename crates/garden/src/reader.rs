@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
 
 use ringback_proto::garden::Ticks;
 use ringback_sync::{lock, wait};
@@ -20,6 +21,10 @@ const PROBES_MAX: usize = 64;
 /// What a new region waits for.
 pub type ProbeAnswer = Box<dyn FnOnce(Result<Probed, ContentError>) + Send>;
 
+/// How long a sound is kept for a region that is being placed; longer than that may take. One that was
+/// refused must not fill the cache for ever.
+pub const HOLD_TIME: Duration = Duration::from_secs(60);
+
 /// Sounds that failed or found no room, of which those that no region plays are not forgotten yet.
 const FAILED_KEPT: usize = 256;
 
@@ -34,7 +39,7 @@ pub struct Probed {
     pub sound: Option<HeldSound>,
 }
 
-/// A sound of the cache, which keeps it until this is dropped: by then a region plays it, or none
+/// A sound of the cache, which keeps it until this is dropped, for [`HOLD_TIME`] at most: by then a region plays it, or none
 /// ever will. So every sound that is played is one of the cache, and counted there.
 #[derive(Debug)]
 pub struct HeldSound {
@@ -129,8 +134,8 @@ pub struct Reader {
     bytes_max: u64,
     bytes: u64,
     sounds: HashMap<SoundKey, Arc<Sound>>,
-    /// Sounds that regions are being placed with.
-    holds: HashMap<SoundKey, Weak<()>>,
+    /// Sounds that regions are being placed with, and since when.
+    holds: HashMap<SoundKey, (Weak<()>, Instant)>,
     /// Not tried again until asked for.
     failed: HashSet<SoundKey>,
     /// Sounds that found no room. They are tried again when there is some.
@@ -220,16 +225,19 @@ impl Reader {
         Ok(Probed { n_frames, notes, sound })
     }
 
-    /// Keeps a sound in the cache as long as what is returned.
+    /// Keeps a sound in the cache as long as what is returned, and no longer than [`HOLD_TIME`].
     fn hold(&mut self, key: &SoundKey) -> Arc<()> {
-        self.holds.retain(|_, hold| hold.strong_count() > 0);
-        let hold = self.holds.get(key).and_then(Weak::upgrade).unwrap_or_default();
-        self.holds.insert(key.clone(), Arc::downgrade(&hold));
+        self.holds.retain(|_, (hold, _)| hold.strong_count() > 0);
+        let hold = self.holds.get(key).and_then(|(hold, _)| hold.upgrade()).unwrap_or_default();
+        self.holds.insert(key.clone(), (Arc::downgrade(&hold), Instant::now()));
         hold
     }
 
     fn is_held(&self, key: &SoundKey) -> bool {
-        self.holds.get(key).is_some_and(|hold| hold.strong_count() > 0)
+        let is_held = |(hold, since): &(Weak<()>, Instant)| {
+            hold.strong_count() > 0 && since.elapsed() < HOLD_TIME
+        };
+        self.holds.get(key).is_some_and(is_held)
     }
 
     /// Prepares the nearest missing sound; more follow in the next round, after a look at what has

@@ -182,6 +182,18 @@ fn a_sound_stays_in_the_cache_while_its_region_is_being_placed() {
 }
 
 #[test]
+fn a_region_that_is_never_placed_does_not_hold_its_sound_for_ever() {
+    let mut rig = Rig::new(1, 1);
+    let key = rig.keys[0].clone();
+    let _probed = rig.reader.probe(&key, &[]).unwrap();
+    for (_, since) in rig.reader.holds.values_mut() {
+        *since = since.checked_sub(HOLD_TIME).unwrap();
+    }
+    assert!(rig.reader.prepare_next(&[]));
+    assert_eq!(rig.reader.bytes, 0);
+}
+
+#[test]
 fn failures_of_regions_that_are_gone_are_forgotten() {
     let mut rig = Rig::new(1, 1);
     for number in 0..=FAILED_KEPT {

@@ -76,11 +76,15 @@ impl Store {
         })
     }
 
-    /// Returns when each region was last heard.
+    /// Returns when each region that is there was last heard.
     pub fn last_heard(&self) -> Result<HashMap<RegionId, UnixMs>, ReadError> {
         self.readers().read("what was heard", |connection| {
+            // One look at the index for each region, however often it was heard.
+            let sql = "SELECT id AS region, at FROM (SELECT id, (SELECT max(at) FROM garden_heard
+                       WHERE region = garden_region.id) AS at FROM garden_region)
+                       WHERE at IS NOT NULL";
             connection
-                .prepare_cached("SELECT region, max(at) AS at FROM garden_heard GROUP BY region")?
+                .prepare_cached(sql)?
                 .query_map([], |row| {
                     Ok((row.id("region", RegionId::from_random)?, row.u64("at")?))
                 })?
