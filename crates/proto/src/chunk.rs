@@ -76,7 +76,7 @@ impl StreamChunk {
         match self {
             Self::Progress { message, .. } | Self::LogLine { message, .. } => message.len(),
             Self::PartialAudio { samples, .. } => samples.0.len(),
-            Self::PartialMidi { events } => events.iter().map(|event| 8 + event.data.0.len()).sum(),
+            Self::PartialMidi { events } => events.iter().map(MidiEvent::weight).sum(),
             Self::PartialContent { data, .. } => data.0.len(),
         }
     }
@@ -89,6 +89,14 @@ pub struct MidiEvent {
     pub tick: u64,
     /// The raw message.
     pub data: Data,
+}
+
+impl MidiEvent {
+    /// Returns the bytes it counts against a reader's credit.
+    #[must_use]
+    pub const fn weight(&self) -> usize {
+        size_of::<u64>() + self.data.0.len()
+    }
 }
 
 /// The severity of a log line.

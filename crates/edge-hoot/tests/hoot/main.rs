@@ -15,6 +15,7 @@ mod identity;
 mod limits;
 mod stalls;
 mod strangers;
+mod streams;
 mod support;
 mod tokens;
 mod workers;

@@ -87,7 +87,7 @@ async fn listen_to_events(subscriber: &mut Subscriber, jobs: &BTreeSet<JobId>) -
                 }
             }
             Notice::Missed(_) => return Some(Heard::Unclear),
-            Notice::Other { .. } => {}
+            Notice::Data(_) | Notice::Other { .. } => {}
         }
     }
 }
