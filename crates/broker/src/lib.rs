@@ -57,8 +57,8 @@ pub use garden::{GardenProcess, Monitor, NoGardenProcess};
 pub use identity::{Credential, Door};
 pub use kernel::{Blocking, Clock, DataListener, Entropy, Heard, Subscription};
 pub use lines::{
-    CallContext, CallerCall, CallerStream, CallerTools, Callers, ChunkSink, LineCall, LineOffer,
-    LineRequest, LineSettings, LineStream, Lines, OfferedTool, ToolFace, ToolOffer,
+    CallContext, CallerCall, CallerStream, CallerTools, Callers, ChunkInbox, ChunkSink, LineCall,
+    LineOffer, LineRequest, LineSettings, LineStream, Lines, OfferedTool, ToolFace, ToolOffer,
 };
 pub use payload::request_from_json;
 pub use replies::Replies;

@@ -8,6 +8,7 @@
 
 mod calls;
 mod content;
+mod credit;
 mod events;
 mod faults;
 mod frames;
