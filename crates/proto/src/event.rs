@@ -123,11 +123,11 @@ pub enum Event {
     StreamEnded {
         /// The id of the stream.
         stream_id: StreamId,
+        /// The last `topic_seq` of its `stream.data`: a subscriber with as many has missed nothing.
+        data: u64,
         /// The job that did the work, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job_id: Option<JobId>,
-        /// The last `topic_seq` of its `stream.data`: a subscriber with as many has missed nothing.
-        data: u64,
     },
     /// The garden plays, pauses or stops, or its tempo changed.
     #[serde(rename = "garden.transport")]
