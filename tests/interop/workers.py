@@ -118,6 +118,7 @@ def a_worker_streams_on_credit_and_loses_no_byte(world):
         # A call that takes its time: a worker that does not wait would have sent everything by now.
         peer.reply(call(peer, "py_count", {"steps": 100}))
         assert worker.running, "it ended although its caller granted no credit"
+        peer.send(CREDIT, body=len(received).to_bytes(8, "big"), request_id=followed)
         while (reply := peer.reply(followed))["kind"] == "stream_chunk":
             data = reply["chunk"]["data"]
             received += data

@@ -133,9 +133,8 @@ async fn the_progress_of_a_stream_is_told_as_events_too() {
     };
     while replies.next().await.is_some() {}
     let (mut in_stream, mut in_job, mut states) = (0, 0, Vec::new());
-    let mut n_started = 0;
-    loop {
-        let mut has_ended = false;
+    let (mut n_started, mut has_ended) = (0, false);
+    while !has_ended || states.last() != Some(&JobState::Complete) {
         for published in subscription.next(10).await {
             match &published.event.event {
                 Event::StreamChunk { stream_id: id, chunk: StreamChunk::Progress { .. } } => {
@@ -154,9 +153,6 @@ async fn the_progress_of_a_stream_is_told_as_events_too() {
                 }
                 other => panic!("{other:?}"),
             }
-        }
-        if has_ended {
-            break;
         }
     }
     assert_eq!(n_started, 1);
