@@ -16,6 +16,7 @@ mod bare;
 mod bare_circle;
 mod bare_mcp;
 mod bare_store;
+mod chunks;
 mod circle;
 mod content;
 mod figure;
@@ -49,6 +50,7 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   ping     calls over HOOT01 against a bare echo
   jobs     durable jobs against the store alone
   content  content store ingest against `cp` and `sync`
+  chunks   1 GiB of chunks from a worker to a caller that reads at 20 MiB/s
   memory   the size of the program, the idle daemon, and 2,000 peers against a bare ROUTER
   stored   the CPU of a call with 100,000 stored records against 10
   queries  the CPU of queries with 100,000 artifacts against 1,000; calls beside the worst query
@@ -106,6 +108,7 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("ping") => ping::run(&settings).await?,
         Some("jobs") => jobs::run(&settings).await?,
         Some("content") => content::run(&settings).await?,
+        Some("chunks") => chunks::run(&settings).await?,
         Some("memory") => memory::run(&settings).await?,
         Some("stored") => stored_records::run(&settings).await?,
         Some("queries") => queries::run(&settings).await?,
@@ -136,6 +139,7 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let mut figures = ping::run(settings).await?;
     figures.extend(jobs::run(settings).await?);
     figures.extend(content::run(settings).await?);
+    figures.extend(chunks::run(settings).await?);
     figures.extend(memory::run(settings).await?);
     figures.extend(stored_records::run(settings).await?);
     figures.extend(queries::run(settings).await?);

@@ -3,7 +3,7 @@
 import json
 import uuid
 
-from wire import MSGPACK, REQUEST, pack
+from wire import MSGPACK, REQUEST, Subscriber, pack
 from world import quick
 
 LEVELS = ["read", "write", "admin"]
@@ -210,3 +210,41 @@ def what_an_agent_did_is_in_the_audit_of_its_session(world):
     mine = [it for it in entries if it["tool"] == "cas_stats"]
     assert mine and session.id in json.dumps(mine[0]), entries[:5]
     session.end()
+
+
+# A note of two seconds: one track, 96 ticks a quarter.
+NOTE = (
+    b"MThd\0\0\0\x06\0\0\0\x01\0\x60MTrk\0\0\0\x0d"
+    b"\0\x90\x3c\x64\x83\0\x80\x3c\0\0\xff\x2f\0"
+)
+
+
+def rendered(target, token):
+    """A render of a principal, to its end."""
+    midi = target.request("POST", "/v1/blobs", NOTE, token, {"Content-Type": "audio/midi"}).json["hash"]
+    target.done("midi_to_wav", input_hash=midi, token=token)
+
+
+@quick
+def a_stranger_hears_no_chunk_of_others(world):
+    """Neither with a wide subscription nor with the names of the victim's topics."""
+    target = world.target()
+    victim, victims_id = target.new_token("write")
+    stranger, strangers_id = target.new_token("write")
+    wide = ["", "s", "stream.", "stream.data.", "stream.data.str_", "tok_", f"{victims_id}/"]
+    topics = [*wide, f"{victims_id}/stream.data.", f"{strangers_id}/stream.", f"{strangers_id}/heads"]
+    everyone = Subscriber(world.context, target.iopub, target.token, ["stream.", "heads"])
+    with everyone, Subscriber(world.context, target.iopub, stranger, topics) as heard:
+        everyone.heads()
+        heard.collect_until(lambda topic, _: topic == f"{strangers_id}/heads")
+        rendered(target, victim)
+        told = everyone.collect_until(lambda topic, _: topic == "stream.ended")
+        assert any(topic.startswith("stream.data.") for topic, _ in told), told
+        # What comes after it, and is its own, shows that nothing came before.
+        rendered(target, stranger)
+        told = heard.collect_until(lambda topic, _: topic.endswith("/stream.ended"))
+        started = [message for topic, message in told if topic.endswith("/stream.started")]
+        assert len(started) == 1 and any("/stream.data." in topic for topic, _ in told), told
+        assert all(topic.startswith(f"{strangers_id}/") for topic, _ in told), told
+    target.done("token_revoke", token_id=victims_id)
+    target.done("token_revoke", token_id=strangers_id)

@@ -1,7 +1,10 @@
 """Music: the daemon's own tools, and a music service as a worker."""
 
+import array
+import math
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -9,8 +12,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-from harness import TRACEPARENT, assert_error, check
-from wire import CANCEL, STOP_LIMIT, Daemon, Peer
+from harness import TRACEPARENT, assert_error, check, store
+from wire import CANCEL, STOP_LIMIT, Daemon, Peer, Subscriber
 
 TOOL = "lab_musicgen_generate"
 
@@ -80,6 +83,76 @@ def a_model_in_python_is_checked_fails_and_is_cancelled(world):
         # It was cancelled, and is free for the next call.
         done = peer.reply(call(prompt="after that", duration=0.5))
         assert done["kind"] == "success", done
+
+
+# A note of four quarters at 120 a minute: one track, 96 ticks a quarter.
+NOTE = (
+    b"MThd\0\0\0\x06\0\0\0\x01\0\x60MTrk\0\0\0\x0d"
+    b"\0\x90\x3c\x64\x83\0\x80\x3c\0\0\xff\x2f\0"
+)
+
+
+def quantised(samples):
+    """32-bit floats as 16-bit integers, the way the daemon writes them."""
+    floats = array.array("f", samples)
+    return b"".join(
+        # Half away from zero.
+        struct.pack("<h", max(-32768, min(32767, math.floor(abs(x) * 32768 + 0.5) * (1 if x >= 0 else -1))))
+        for x in floats
+    )
+
+
+@check
+def a_subscriber_assembles_the_sound_of_a_render(world):
+    topics = ["stream.started", "stream.data.", "stream.ended", "heads"]
+    with world.peer() as peer, world.subscriber(*topics) as subscriber:
+        subscriber.heads()
+        midi = store(peer, NOTE, mime_type="audio/midi")["hash"]
+        job_id = peer.call("midi_to_wav", {"input_hash": midi})["job_id"]
+        seen = subscriber.collect_until(
+            lambda topic, message: topic == "stream.ended" and message["event"]["job_id"] == job_id
+        )
+        seen = [(topic, message) for topic, message in seen if topic != "heads"]
+        assert peer.wait_for_job(job_id)["status"] == "complete"
+        stream_id = seen[0][1]["event"]["stream_id"]
+        assert stream_id == job_id.replace("job_", "str_"), (stream_id, job_id)
+        assert [seen[0][0], seen[-1][0]] == ["stream.started", "stream.ended"], seen[0]
+        assert seen[0][1]["event"]["tool"] == "midi_to_wav", seen[0]
+        data = [message for topic, message in seen if topic == f"stream.data.{stream_id}"]
+        assert len(data) == len(seen) - 2, "another stream"
+        # No piece is missing.
+        assert [it["topic_seq"] for it in data] == list(range(1, seen[-1][1]["event"]["data"] + 1))
+        assert all(it["event"]["type"] == "stream.data" for it in data)
+        chunks = [it["event"]["chunk"] for it in data]
+        assert {(c["type"], c["sample_rate"], c["channels"]) for c in chunks} == {("partial_audio", 44100, 2)}
+        made = peer.success("job_status", {"job_id": job_id})["result"]["artifacts"][0]
+        wav = peer.success("cas_get", {"hash": made["content_hash"]})["data"]
+        assert wav[44:] == quantised(b"".join(c["samples"] for c in chunks)), "not the sound of the artifact"
+
+
+@check
+def a_stranger_hears_no_chunk(world):
+    with world.peer() as peer:
+        token = peer.success("token_create", {"name": "stranger", "scope": "write"})
+    owner = [f"{token['token_id']}/{topic}" for topic in ("stream.", "job.", "heads")]
+    topics = ["", "stream.", "stream.data.", "tok_", *owner]
+    stranger = Subscriber(world.context, world.daemon.iopub, token["token"], topics)
+    everyone = world.subscriber("stream.data.", "stream.ended", "heads")
+    with stranger, everyone, world.peer() as peer, world.peer(token["token"]) as own:
+        everyone.heads()
+        stranger.collect_until(lambda topic, _: topic == owner[2])
+        midi = store(peer, NOTE, mime_type="audio/midi")["hash"]
+        peer.wait_for_job(peer.call("midi_to_wav", {"input_hash": midi})["job_id"])
+        heard = everyone.collect_until(lambda topic, _: topic == "stream.ended")
+        assert any(topic.startswith("stream.data.") for topic, _ in heard), heard
+        # What comes after it: a render of its own.
+        theirs = store(own, NOTE, mime_type="audio/midi")["hash"]
+        job_id = own.call("midi_to_wav", {"input_hash": theirs})["job_id"]
+        heard = stranger.collect_until(lambda topic, _: topic.endswith("/stream.ended"))
+        of_job = job_id.removeprefix("job_")
+        assert any("/stream.data." in topic for topic, _ in heard), heard
+        assert all(topic.startswith(token["token_id"]) for topic, _ in heard), heard
+        assert all(topic.endswith(of_job) for topic, _ in heard if "stream.data." in topic), heard
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """A HOOT01 worker as a stranger would write it: tools are generators that yield progress, or None while
 they wait.
 
-One thread, one DEALER. Every running tool takes a step in turn; a Cancel closes it between two steps.
-Started as a program it serves the tools that `ringback verify worker` calls.
+One thread, one DEALER. Every running tool takes a step in turn; a Cancel closes it between two steps. Without
+credit for the bytes that it sends, a tool waits for its turn.
+Started as a program it serves the tools that `ringback verify worker` calls; `--careless` ignores credit and jobs.
 """
 
 import os
+import sys
 import threading
 import time
 import uuid
@@ -13,23 +15,38 @@ import uuid
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from wire import CANCEL, DISCONNECT, HEARTBEAT, MSGPACK, READY, REPLY, REQUEST
+from wire import CANCEL, CREDIT, DISCONNECT, HEARTBEAT, MSGPACK, RAW_BINARY, READY, REPLY, REQUEST
 from wire import Frame, frame_parts, new_id, pack, secured, unpack
 
 # Seconds between two heartbeats; the daemon takes 30 s of silence for the end.
 HEARTBEAT_EVERY = 5
 # Milliseconds to wait for a frame while tools are running, and while none is.
 BUSY_POLL, IDLE_POLL = 2, 100
+# Bytes of audio, MIDI and content that flow before the first Credit of a call.
+FIRST_CREDIT = 1 << 20
 
 
 class ToolError(Exception):
     """Raised by a tool to answer with an error of its own."""
 
 
+class Running:
+    """A call that has not ended."""
+
+    def __init__(self, request, steps):
+        self.stream_id = uuid.uuid4().hex
+        self.steps = steps
+        self.job_id = {"job_id": request["job_id"]} if "job_id" in request else {}
+        self.credit = FIRST_CREDIT
+
+
 class Worker:
     """Serves tools of a service until the context is left."""
 
-    def __init__(self, context, address, token, service, tools):
+    def __init__(self, context, address, token, service, tools, careless=False):
+        self.careless = careless
+        # The most bytes that a call sent beyond its credit: those of its last chunk.
+        self.overdrawn = 0
         self.context, self.address, self.token = context, address, token
         self.service, self.tools = service, tools
         self.accepted = threading.Event()
@@ -89,12 +106,14 @@ class Worker:
             request = unpack(frame.body)
             self.requests.append(request)
             _, tool = self.tools[request["tool"]]
-            job_id = {"job_id": request["job_id"]} if "job_id" in request else {}
-            self.running[frame.request_id] = (uuid.uuid4().hex, tool(request["arguments"]), job_id)
+            self.running[frame.request_id] = Running(request, tool(request["arguments"]))
+        elif frame.command == CREDIT:
+            if frame.request_id in self.running:
+                self.running[frame.request_id].credit += int.from_bytes(frame.body, "big")
         elif frame.command == CANCEL:
             stopped = self.running.pop(frame.request_id, None)
             if stopped is not None:
-                stopped[1].close()
+                stopped.steps.close()
                 self.cancelled.append(frame.request_id)
         elif frame.command == REPLY and frame.request_id == self.ready_id:
             self.answer = frame.envelope()
@@ -102,13 +121,13 @@ class Worker:
 
     def step(self, request_id):
         """One step of a tool: a chunk, its result, or its error."""
-        stream_id, steps, job_id = self.running[request_id]
+        call = self.running[request_id]
+        if call.credit <= 0 and not self.careless:
+            return
         try:
-            chunk = next(steps)
+            chunk = next(call.steps)
             if chunk is not None:
-                self.reply(request_id, {
-                    "kind": "stream_chunk", "stream_id": stream_id, "chunk": chunk,
-                })
+                self.send_chunk(request_id, call, chunk)
             return
         except StopIteration as end:
             envelope = {"kind": "success", "response": end.value}
@@ -118,7 +137,23 @@ class Worker:
                 "message": str(error), "retryable": False, "certainty": "ran",
             }
         del self.running[request_id]
-        self.reply(request_id, {**envelope, **job_id})
+        self.reply(request_id, envelope if self.careless else {**envelope, **call.job_id})
+
+    def send_chunk(self, request_id, call, chunk):
+        """The bytes of audio and content beside the rest; MIDI and progress in one piece."""
+        field = {"partial_audio": "samples", "partial_content": "data"}.get(chunk["type"])
+        envelope = {"kind": "stream_chunk", "stream_id": call.stream_id}
+        if field is None:
+            events = chunk.get("events", [])
+            call.credit -= sum(8 + len(event["data"]) for event in events)
+            self.reply(request_id, {**envelope, "chunk": chunk})
+        else:
+            data = chunk[field]
+            rest = {name: value for name, value in chunk.items() if name != field}
+            call.credit -= len(data)
+            header = pack({**envelope, "chunk": rest})
+            self.socket.send_multipart(frame_parts(REPLY, RAW_BINARY, request_id, data, header))
+        self.overdrawn = max(self.overdrawn, -call.credit)
 
     def reply(self, request_id, envelope):
         self.socket.send_multipart(frame_parts(REPLY, MSGPACK, request_id, pack(envelope)))
@@ -146,10 +181,23 @@ def fail(arguments):
     yield
 
 
+def content(data):
+    return {"type": "partial_content", "data": data, "mime_type": "application/octet-stream"}
+
+
+def pour(arguments, step=100_000):
+    """Bytes that show where they belong."""
+    size = arguments["bytes"]
+    for start in range(0, size, step):
+        yield content(bytes(i * 7 % 251 for i in range(start, min(start + step, size))))
+    return arguments
+
+
 def main():
-    tools = {"echo": ({}, echo), "slow": ({}, slow), "fail": ({}, fail)}
+    tools = {"echo": ({}, echo), "slow": ({}, slow), "fail": ({}, fail), "pour": ({}, pour)}
     address, token = os.environ["RINGBACK_DAEMON"], os.environ["RINGBACK_TOKEN"]
-    with Worker(zmq.Context(), address, token, "candidate", tools) as worker:
+    careless = "--careless" in sys.argv
+    with Worker(zmq.Context(), address, token, "candidate", tools, careless) as worker:
         worker.thread.join()
 
 

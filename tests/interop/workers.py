@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from harness import ALL_BYTES, assert_error, check
-from wire import ANSWER_LIMIT, CANCEL, Silence
-from worker import ToolError, Worker, progress
+from wire import ANSWER_LIMIT, CANCEL, CREDIT, Silence
+from worker import FIRST_CREDIT, ToolError, Worker, pour, progress
 
 # Seconds for all checks of `ringback verify worker`.
 KIT_LIMIT = 90
@@ -41,6 +41,7 @@ TOOLS = {
     "count": ({"description": "counts", "input_schema": SCHEMA, "idempotent": True}, count),
     "fail": ({"description": "fails"}, fail),
     "forever": ({"description": "never ends"}, forever),
+    "pour": ({"description": "sends bytes"}, pour),
 }
 
 
@@ -105,6 +106,29 @@ def a_cancel_reaches_the_worker(world):
 
 
 @check
+def a_worker_streams_on_credit_and_loses_no_byte(world):
+    size = 6 << 20
+    with serve(world, "py") as worker, world.peer() as peer:
+        followed = call(peer, "py_pour", {"bytes": size}, stream=True)
+        assert peer.reply(followed)["kind"] == "stream_start"
+        received = bytearray()
+        # What flows without any credit of ours: to us, and to the daemon on its way.
+        while len(received) < FIRST_CREDIT:
+            received += peer.reply(followed)["chunk"]["data"]
+        # A call that takes its time: a worker that does not wait would have sent everything by now.
+        peer.reply(call(peer, "py_count", {"steps": 100}))
+        assert worker.running, "it ended although its caller granted no credit"
+        peer.send(CREDIT, body=len(received).to_bytes(8, "big"), request_id=followed)
+        while (reply := peer.reply(followed))["kind"] == "stream_chunk":
+            data = reply["chunk"]["data"]
+            received += data
+            peer.send(CREDIT, body=len(data).to_bytes(8, "big"), request_id=followed)
+        assert reply["kind"] == "stream_end", reply
+        assert bytes(received) == bytes(i * 7 % 251 for i in range(size)), "bytes were lost or mixed up"
+        assert 0 <= worker.overdrawn <= 100_000, worker.overdrawn
+
+
+@check
 def a_worker_that_leaves_takes_its_tools_with_it(world):
     with world.peer() as peer:
         with serve(world, "py"):
@@ -136,4 +160,17 @@ def a_worker_in_python_passes_the_kit(world):
     )
     checks = [json.loads(line) for line in kit.stdout.splitlines()]
     failed = [it for it in checks if not it["passed"]]
-    assert len(checks) == 10 and not failed and kit.returncode == 0, (kit.returncode, failed)
+    assert len(checks) == 12 and not failed and kit.returncode == 0, (kit.returncode, failed)
+
+
+@check
+def a_worker_that_ignores_credit_and_jobs_is_found_out(world):
+    candidate = [sys.executable, str(Path(__file__).with_name("worker.py")), "--careless"]
+    kit = subprocess.run(
+        [world.daemon.binary, "verify", "worker", "--json", "--", *candidate],
+        stdout=subprocess.PIPE, timeout=KIT_LIMIT, check=False,
+    )
+    checks = [json.loads(line) for line in kit.stdout.splitlines()]
+    failed = [it["check"] for it in checks if not it["passed"]]
+    assert failed == ["returns the job_id of a call", "waits for credit"], checks
+    assert kit.returncode == 1, kit.returncode

@@ -7,8 +7,9 @@ use ringback_blobs::{Blobs, OpenBlobsError, Roots, RootsError, UploadLimits, Upl
 use ringback_core::deadline::Deadline;
 use ringback_core::jobs::StopReason;
 use ringback_core::reply_mode::{ReplyMode, waiting};
+use ringback_core::stream_data::PublishedData;
 use ringback_core::{Now, policy};
-use ringback_proto::ids::{CallId, StreamId};
+use ringback_proto::ids::CallId;
 use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::tool::tools::GardenStatus;
@@ -29,7 +30,8 @@ use crate::garden::Monitor;
 use crate::handler::{self, SyncContext};
 use crate::identity::Credential;
 use crate::kernel::{
-    Alarm, Blocking, Clock, Entropy, EventHub, Kernel, PendingRecords, Reserve, Subscription, Tasks,
+    Alarm, Blocking, Clock, DataListener, Entropy, EventHub, Kernel, PendingRecords, Reserve,
+    Subscription, Tasks,
 };
 use crate::lines::{CallContext, Callers, LineRequest, Lines};
 use crate::native_call::NativeCall;
@@ -238,6 +240,20 @@ impl Broker {
         self.0.kernel.events.subscribe()
     }
 
+    /// Returns a listener to the chunks of streams, for one who reads a [`Subscription`] with them.
+    #[must_use]
+    pub fn data_listener(&self) -> DataListener {
+        self.0.kernel.events.listener()
+    }
+
+    /// Returns whether a principal with a valid token may hear a chunk of a stream.
+    #[must_use]
+    pub fn may_hear(&self, id: PrincipalId, data: &PublishedData) -> bool {
+        let Some(credential) = self.credential(id) else { return false };
+        let principal = credential.principal(self.0.kernel.now());
+        principal.is_ok_and(|principal| data.is_visible(&policy::sight(principal)))
+    }
+
     /// Returns the current time of the broker's clock.
     #[must_use]
     pub fn now(&self) -> Now {
@@ -423,8 +439,7 @@ impl Broker {
     fn start_job(&self, native: NativeCall, request: ToolRequest, waiting: ReplyMode) -> Answer {
         let (kernel, jobs) = (&self.0.kernel, Arc::clone(&self.0.jobs));
         let stop = Arc::new(CallStop::new(native.deadline.allowed_ms));
-        let stream = (waiting == ReplyMode::Stream)
-            .then(|| Arc::new(Stream::new(StreamId::from_random(kernel.entropy.bytes()))));
+        let stream = (waiting == ReplyMode::Stream).then(Arc::<Stream>::default);
         let control = CallControl { stop: Arc::clone(&stop), stream: stream.clone() };
         let (row, began) = (native.row, Arc::clone(&jobs));
         let answer_by = AnswerDeadline::new(kernel, row, native.deadline);

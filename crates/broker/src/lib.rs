@@ -15,6 +15,7 @@
 //!   belong to the edges.
 
 mod audit;
+mod broadcast;
 mod broker;
 mod call;
 mod config;
@@ -54,10 +55,10 @@ pub use disk::{Disk, DiskLimits, DiskReserve, Inodes, Space};
 pub use follower::{CallEvent, CallFollower};
 pub use garden::{GardenProcess, Monitor, NoGardenProcess};
 pub use identity::{Credential, Door};
-pub use kernel::{Blocking, Clock, Entropy, Subscription};
+pub use kernel::{Blocking, Clock, DataListener, Entropy, Heard, Subscription};
 pub use lines::{
-    CallContext, CallerCall, CallerStream, CallerTools, Callers, ChunkSink, LineCall, LineOffer,
-    LineRequest, LineSettings, LineStream, Lines, OfferedTool, ToolFace, ToolOffer,
+    CallContext, CallerCall, CallerStream, CallerTools, Callers, ChunkInbox, ChunkSink, LineCall,
+    LineOffer, LineRequest, LineSettings, LineStream, Lines, OfferedTool, ToolFace, ToolOffer,
 };
 pub use payload::request_from_json;
 pub use replies::Replies;
@@ -70,6 +71,7 @@ pub use ringback_core::lines::{
 };
 pub use ringback_core::network;
 pub use ringback_core::sessions::{EventLimits, SessionLimits};
+pub use ringback_core::stream_data::PublishedData;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
     AgentCommand, AgentProtocol, InsideProgram, LimitReached, ModelDoor, ModelRequest,

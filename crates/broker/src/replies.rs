@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_core::deadline::Deadline;
 use ringback_core::reply_mode::ReplyMode;
-use ringback_proto::ids::JobId;
+use ringback_proto::ids::{JobId, StreamId};
 use ringback_proto::request::AckResponse;
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::tool::ToolRow;
@@ -161,10 +161,15 @@ enum Step {
 impl FollowedJob {
     fn start(&self) -> ResponseEnvelope {
         ResponseEnvelope::StreamStart {
-            stream_id: self.stream.id,
+            stream_id: self.stream_id(),
             tool: self.row.name.to_owned(),
             job_id: Some(self.job.hand_out()),
         }
+    }
+
+    /// All who follow a job, or listen to it, know its stream by the same id.
+    fn stream_id(&self) -> StreamId {
+        StreamId::from_random(*self.job.id().as_bytes())
     }
 
     async fn next(&self) -> Step {
@@ -186,7 +191,7 @@ impl FollowedJob {
         };
         match next {
             NextItem::Chunk(chunk) => {
-                Step::Chunk(ResponseEnvelope::StreamChunk { stream_id: self.stream.id, chunk })
+                Step::Chunk(ResponseEnvelope::StreamChunk { stream_id: self.stream_id(), chunk })
             }
             NextItem::Lagged => Step::Last(self.lagged().into()),
             NextItem::End => Step::Last(self.end(&self.job.outcome().await)),
@@ -196,7 +201,7 @@ impl FollowedJob {
     fn end(&self, outcome: &Outcome) -> ResponseEnvelope {
         match outcome.as_ref() {
             Ok(response) => ResponseEnvelope::StreamEnd {
-                stream_id: self.stream.id,
+                stream_id: self.stream_id(),
                 final_response: Some(response.clone()),
             },
             Err(error) => error.clone().into(),

@@ -4,16 +4,14 @@ use std::sync::Mutex;
 
 use ringback_core::stream::{ChunkBuffer, PopOutcome, PushOutcome};
 use ringback_proto::StreamChunk;
-use ringback_proto::ids::StreamId;
 use tokio::sync::Notify;
 
 use crate::kernel::Clock;
 use crate::sync::lock;
 
 /// One reader's stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stream {
-    pub(crate) id: StreamId,
     buffer: Mutex<ChunkBuffer>,
     to_reader: Notify,
     to_writer: Notify,
@@ -28,10 +26,6 @@ pub(crate) enum NextItem {
 }
 
 impl Stream {
-    pub(crate) fn new(id: StreamId) -> Self {
-        Self { id, buffer: Mutex::default(), to_reader: Notify::new(), to_writer: Notify::new() }
-    }
-
     /// Sends a chunk; waits while the reader is behind with lossless ones.
     pub(crate) async fn send(&self, chunk: StreamChunk) {
         let mut chunk = chunk;

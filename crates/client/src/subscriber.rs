@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use ringback_proto::event::{Heads, SequencedEvent};
+use ringback_proto::event::{Heads, SequencedData, SequencedEvent, StreamData};
 use ringback_proto::msgpack;
 use serde::Deserialize;
 
@@ -20,9 +20,12 @@ const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 pub enum Notice {
     /// An event.
     Event(SequencedEvent),
+    /// A piece of a stream, of a subscription to `stream.data.`. Its `topic_seq` shows what is
+    /// missing before it, and `stream.ended` after it; what is missing cannot be fetched.
+    Data(SequencedData),
     /// Events that did not arrive.
     Missed(Gap),
-    /// A message of a kind this build does not know, or raw stream data.
+    /// A message of a kind this build does not know.
     Other {
         /// The topic.
         topic: String,
@@ -103,6 +106,12 @@ impl Subscriber {
             self.on_heads(view, &body);
             return;
         }
+        if is_data(&topic)
+            && let Ok(data) = rmp_serde::from_slice(&body)
+        {
+            self.waiting.push_back(Notice::Data(data));
+            return;
+        }
         if let Ok(Place { epoch, topic_seq }) = rmp_serde::from_slice(&body) {
             self.waiting.extend(self.gaps.event(epoch, &topic, topic_seq).map(Notice::Missed));
         }
@@ -132,4 +141,10 @@ impl Subscriber {
 /// only receive their own events. `None` if the topic is not that of heads.
 fn heads_of(topic: &str) -> Option<&str> {
     topic.strip_suffix(Heads::TOPIC).filter(|view| view.is_empty() || view.ends_with('/'))
+}
+
+/// Returns whether a topic is that of a stream's data, in any view.
+fn is_data(topic: &str) -> bool {
+    let own = topic.split_once('/').map_or(topic, |(_, own)| own);
+    own.starts_with(StreamData::TOPIC_PREFIX)
 }

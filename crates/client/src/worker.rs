@@ -1,5 +1,6 @@
 //! A worker: offers tools to a daemon, and runs the calls that come back.
 
+mod credit;
 mod task;
 mod tools;
 

@@ -8,6 +8,7 @@ use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
 
 use crate::policy::Visibility;
+use crate::stream_data::{DataRing, NewData, PublishedData};
 use crate::time::Now;
 
 /// An event with its position in the sequence, and its owner.
@@ -47,6 +48,8 @@ pub struct EventRing {
     live: VecDeque<Arc<Published>>,
     /// The number of the last of them.
     last_live: u64,
+    /// The last chunks of streams.
+    data: DataRing,
 }
 
 /// Live events that a slow reader can still get: several seconds of them.
@@ -66,7 +69,31 @@ impl EventRing {
             kept_max,
             live: VecDeque::new(),
             last_live: 0,
+            data: DataRing::default(),
         }
+    }
+
+    /// Adds a chunk of a stream to those that are only published live, after the events so far.
+    pub fn publish_data(&mut self, now: Now, new: NewData) {
+        self.data.push(new, self.epoch, self.last_seq, now);
+    }
+
+    /// Forgets the chunks: no one listens any more.
+    pub fn forget_data(&mut self) {
+        self.data.clear();
+    }
+
+    /// Returns the number of the last chunk.
+    #[must_use]
+    pub const fn last_data(&self) -> u64 {
+        self.data.last()
+    }
+
+    /// Returns the chunks after a number that are still there and that were published before any
+    /// event after `seq`.
+    #[must_use]
+    pub fn data_after(&self, number: u64, seq: u64) -> Vec<Arc<PublishedData>> {
+        self.data.after(number, seq)
     }
 
     /// Adds an event to the sequence, or to the live events if it is one.

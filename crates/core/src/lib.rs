@@ -4,7 +4,7 @@
 //!
 //! Main types: [`policy::authorize`], [`keys::made`], [`calls::CallTable`], [`jobs::JobTable`],
 //! [`repeats::RepeatTable`], [`lines::LineTable`], [`containers::ContainerTable`], [`events::EventRing`], [`stream::ChunkBuffer`],
-//! [`trace::TraceRing`], [`network::permits`], [`spending::Ledger`], [`Effects`].
+//! [`stream_data::DataRing`],//! [`trace::TraceRing`], [`network::permits`], [`spending::Ledger`], [`Effects`].
 //!
 //! Invariants:
 //! * Never reads a clock and never generates randomness: both are passed in.
@@ -28,6 +28,7 @@ pub mod reply_mode;
 pub mod sessions;
 pub mod spending;
 pub mod stream;
+pub mod stream_data;
 pub mod time;
 pub mod trace;
 

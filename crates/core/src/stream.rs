@@ -4,15 +4,18 @@
 use std::collections::VecDeque;
 
 use ringback_proto::StreamChunk;
-use ringback_proto::chunk::{Delivery, LogLevel};
+use ringback_proto::chunk::{Delivery, FIRST_CREDIT, LogLevel};
 
 use crate::time::{MonoMs, Now};
 
-/// Lossless bytes that flow before the reader grants any credit.
-pub const FIRST_CREDIT: u64 = 1 << 20;
 /// Lossless bytes buffered in the daemon before the work has to wait: one more chunk of a second of
 /// stereo audio fits.
 const LOSSLESS_WAITING_MAX: usize = 512 * 1024;
+/// Lossless bytes of a party that sends on credit and that have yet to be passed on: what the first
+/// credit lets flow in chunks of ten bytes, with what each takes in memory.
+const PARTY_WAITING_MAX: usize = 8 << 20;
+/// What a chunk takes in memory in addition to its bytes.
+const CHUNK_BYTES: usize = 64;
 /// Buffered log lines; older ones are dropped and counted.
 const LOG_LINES_MAX: usize = 256;
 /// A reader that grants no credit for this long is not coming back soon.
@@ -51,6 +54,7 @@ pub struct ChunkBuffer {
     n_lines_dropped: u64,
     lossless: VecDeque<(u64, StreamChunk)>,
     lossless_waiting: usize,
+    lossless_waiting_max: usize,
     /// Lossless bytes the reader still accepts.
     credit: u64,
     stalled_since: Option<MonoMs>,
@@ -73,6 +77,7 @@ impl Default for ChunkBuffer {
             n_lines_dropped: 0,
             lossless: VecDeque::new(),
             lossless_waiting: 0,
+            lossless_waiting_max: LOSSLESS_WAITING_MAX,
             credit: FIRST_CREDIT,
             stalled_since: None,
             state: State::Open,
@@ -81,12 +86,21 @@ impl Default for ChunkBuffer {
 }
 
 impl ChunkBuffer {
+    /// Makes the buffer between a party that sends on credit and the stream of its caller, whose
+    /// pace decides the credit. It is full only for a party that sends without credit.
+    #[must_use]
+    pub fn of_party() -> Self {
+        Self { credit: u64::MAX, lossless_waiting_max: PARTY_WAITING_MAX, ..Self::default() }
+    }
+
     /// Adds a chunk from the work.
     pub fn push(&mut self, chunk: StreamChunk) -> PushOutcome {
         if self.state != State::Open {
             return PushOutcome::Closed;
         }
-        if chunk.delivery() == Delivery::Lossless && self.lossless_waiting >= LOSSLESS_WAITING_MAX {
+        if chunk.delivery() == Delivery::Lossless
+            && self.lossless_waiting >= self.lossless_waiting_max
+        {
             return PushOutcome::Wait(chunk);
         }
         self.next_number += 1;
@@ -101,7 +115,7 @@ impl ChunkBuffer {
                 self.log_lines.push_back(numbered);
             }
             Delivery::Lossless => {
-                self.lossless_waiting += numbered.1.weight();
+                self.lossless_waiting += numbered.1.weight() + CHUNK_BYTES;
                 self.lossless.push_back(numbered);
             }
         }
@@ -148,7 +162,7 @@ impl ChunkBuffer {
     fn pop_lossless(&mut self) -> Option<(u64, StreamChunk)> {
         let next = self.lossless.pop_front()?;
         let weight = next.1.weight();
-        self.lossless_waiting -= weight;
+        self.lossless_waiting -= weight + CHUNK_BYTES;
         // A chunk larger than the remaining credit is still sent: credit slows down, it does not
         // split chunks.
         self.credit = self.credit.saturating_sub(weight as u64);
@@ -256,6 +270,24 @@ mod tests {
         }
         buffer.add_credit(u64::MAX);
         assert_eq!(n_read + drain(&mut buffer).len(), 20);
+    }
+
+    /// Rule: a party that keeps to its credit never fills the buffer, even with the smallest events of
+    /// MIDI; one that does not is noticed.
+    #[test]
+    fn a_party_within_its_credit_always_has_room() {
+        for len in [10, 11, 4096, FIRST_CREDIT as usize - 1] {
+            let mut buffer = ChunkBuffer::of_party();
+            let mut sent = 0;
+            while sent < FIRST_CREDIT as usize {
+                assert_eq!(buffer.push(audio(len)), PushOutcome::Taken, "{sent} of {len}");
+                sent += len;
+            }
+        }
+        let mut buffer = ChunkBuffer::of_party();
+        let n_taken = (0..20).take_while(|_| buffer.push(audio(1 << 20)) == PushOutcome::Taken);
+        assert_eq!(n_taken.count(), 8);
+        assert_eq!(drain(&mut buffer).len(), 8);
     }
 
     #[test]

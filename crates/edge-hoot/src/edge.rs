@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
-use crate::iopub::{IoPub, Views};
+use crate::iopub::IoPub;
 use crate::lobby::Lobby;
 use crate::router::RouterLoop;
 use crate::transport::{Door, Publisher, Router, SocketLimits, TransportError};
+use crate::views::Views;
 
 /// Why the edge did not start.
 #[derive(Debug, thiserror::Error)]
@@ -192,8 +193,8 @@ impl Sockets {
         let (router, calls) = Router::bind(calls, door.clone(), limits(shares.calls))
             .await
             .map_err(|source| failed(calls, source))?;
-        let views = Views::default();
-        let admission = views.admission(broker.clone(), matches!(door, Door::Local));
+        let views = Views::new(broker.clone(), matches!(door, Door::Local));
+        let admission = views.admission();
         let (publisher, events) = Publisher::bind(events, door, limits(shares.events), admission)
             .await
             .map_err(|source| failed(events, source))?;

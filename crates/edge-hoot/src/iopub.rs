@@ -1,21 +1,19 @@
 //! Events on PUB: subscribers that may see everything get them under their type. The owner of an
 //! event gets it under its own name, `tok_…/job.state_changed`, with numbers that have no gaps for
-//! this owner. Events that everyone may see are in every view.
+//! this owner. Events that everyone may see are in every view. Chunks of streams are on
+//! `stream.data.{stream_id}`, in each view that listens and may see the call.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_broker::{Broker, Published, Subscription};
-use ringback_proto::event::{Heads, SequencedEvent};
-use ringback_proto::principal::PrincipalId;
-use ringback_sync::lock;
+use ringback_broker::{Broker, Heard, Published, PublishedData, Subscription};
+use ringback_proto::event::{Heads, SequencedEvent, StreamData};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::lobby::{Lobby, LobbyAction};
-use crate::transport::{Admission, Publisher};
+use crate::transport::Publisher;
+use crate::views::{Views, topic_in, view_prefix};
 
 /// How often the last numbers are published, so that a subscriber that missed the last event
 /// notices.
@@ -24,8 +22,6 @@ const HEADS_PERIOD: Duration = Duration::from_secs(5);
 const SWEEP: Duration = Duration::from_millis(500);
 /// Events taken from the ring at a time.
 const BATCH: usize = 256;
-/// Owners that have their own view at the same time.
-const OWNERS_MAX: usize = 10_000;
 
 /// Publishes the events of the broker.
 #[derive(Debug)]
@@ -34,40 +30,6 @@ pub(crate) struct IoPub {
     pub(crate) lobby: Lobby,
     pub(crate) broker: Broker,
     pub(crate) views: Views,
-}
-
-/// Owners that subscribed to their own events. Only their views are published.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Views(Arc<Mutex<HashSet<PrincipalId>>>);
-
-impl Views {
-    /// Decides which topics a subscriber may have. A prefix wider than what the token may see is
-    /// refused entirely.
-    pub(crate) fn admission(&self, broker: Broker, local: bool) -> Admission {
-        let views = self.clone();
-        Arc::new(move |user_id, prefix| {
-            let Some(id) = user_id else { return local };
-            let Some(credential) = broker.credential(id) else { return false };
-            match broker.sees_all_events(&credential) {
-                Ok(true) => true,
-                Ok(false) => prefix.starts_with(view_prefix(id).as_bytes()) && views.open(id),
-                Err(_) => false,
-            }
-        })
-    }
-
-    fn open(&self, id: PrincipalId) -> bool {
-        let mut views = lock(&self.0);
-        views.len() < OWNERS_MAX && (views.insert(id) || views.contains(&id))
-    }
-
-    fn has(&self, id: PrincipalId) -> bool {
-        lock(&self.0).contains(&id)
-    }
-
-    fn all(&self) -> Vec<PrincipalId> {
-        lock(&self.0).iter().copied().collect()
-    }
 }
 
 impl IoPub {
@@ -87,7 +49,7 @@ impl IoPub {
                     seen = self.publisher.generation();
                     is_heard = self.publisher.has_subscribers().await;
                 }
-                events = subscription.next(BATCH), if is_heard => self.publish(&events).await,
+                heard = subscription.next_with_data(BATCH), if is_heard => self.publish(&heard).await,
                 turn = self.lobby.next() => match turn {
                     LobbyAction::Away(connection) => self.publisher.turn_away(connection).await,
                     LobbyAction::In(_) | LobbyAction::Left(_) => {}
@@ -100,32 +62,64 @@ impl IoPub {
                     true => self.sweep().await,
                     // So a new subscriber gets what happens from now on, and little of what came
                     // before.
-                    false => subscription.skip(),
+                    false => {
+                        subscription.skip();
+                        self.views.recount(&[]);
+                    }
                 },
             }
         }
         self.publisher.close().await;
     }
 
-    async fn publish(&self, events: &[Arc<Published>]) {
-        for published in events {
-            let topic = published.event.event.topic();
-            let body = encode(&published.event);
-            self.publisher.publish(Bytes::from_static(topic.as_bytes()), body).await;
-            let viewers = if published.event.event.is_shared() {
-                self.views.all()
-            } else {
-                Vec::from_iter(self.views.has(published.owner).then_some(published.owner))
-            };
-            for viewer in viewers {
-                let own = SequencedEvent {
-                    topic_seq: published.owner_topic_seq,
-                    ..published.event.clone()
-                };
-                let topic = format!("{}{topic}", view_prefix(viewer));
-                self.publisher.publish(topic.into(), encode(&own)).await;
+    async fn publish(&self, heard: &[Heard]) {
+        for heard in heard {
+            match heard {
+                Heard::Event(published) => self.publish_event(published).await,
+                Heard::Data(data) => self.publish_data(data).await,
             }
         }
+    }
+
+    async fn publish_event(&self, published: &Published) {
+        let topic = published.event.event.topic();
+        let body = encode(&published.event);
+        self.publisher.publish(Bytes::from_static(topic.as_bytes()), body).await;
+        let viewers = if published.event.event.is_shared() {
+            self.views.all()
+        } else {
+            Vec::from_iter(self.views.has(published.owner).then_some(published.owner))
+        };
+        for viewer in viewers {
+            let own =
+                SequencedEvent { topic_seq: published.owner_topic_seq, ..published.event.clone() };
+            let topic = format!("{}{topic}", view_prefix(viewer));
+            self.publisher.publish(topic.into(), encode(&own)).await;
+        }
+    }
+
+    /// Publishes a chunk to the views that listen to streams and may see this one.
+    async fn publish_data(&self, data: &PublishedData) {
+        let may_hear = |view: &_| match view {
+            None => true,
+            Some(viewer) => self.broker.may_hear(*viewer, data),
+        };
+        let mut views = self.views.that_listen();
+        views.retain(may_hear);
+        if views.is_empty() {
+            return;
+        }
+        let topic = format!("{}{}", StreamData::TOPIC_PREFIX, data.stream_id());
+        let topics: Vec<_> =
+            views.into_iter().map(|view| Bytes::from(topic_in(view, &topic))).collect();
+        for piece in data.pieces() {
+            let body = encode(&piece);
+            for topic in &topics {
+                self.publisher.publish(topic.clone(), body.clone()).await;
+            }
+        }
+        // Calls are served by the same thread.
+        tokio::task::yield_now().await;
     }
 
     async fn heads(&self, subscription: &Subscription) {
@@ -149,12 +143,10 @@ impl IoPub {
                 }
             })
             .await;
+        if self.views.has_listeners() {
+            self.views.recount(&self.publisher.subscriptions().await);
+        }
     }
-}
-
-/// The prefix of the topics of an owner's own events.
-fn view_prefix(owner: PrincipalId) -> String {
-    format!("{owner}/")
 }
 
 fn encode(event: &impl Serialize) -> Bytes {

@@ -24,6 +24,7 @@ mod lobby;
 mod peers;
 mod router;
 mod transport;
+mod views;
 mod wire;
 mod worker;
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use omq_tokio::{
     AuthenticationResult, Authenticator, ConnectionStatus, CurveKeypair, CurveSecretKey,
     CurveServerOptions, MechanismSetup, Message, MonitorEvent, MonitorRecvError, MonitorStream,
-    Options, Socket, SocketType, TrySendError,
+    Options, PeerInfo, Socket, SocketType, TrySendError,
 };
 use ringback_broker::{Broker, Credential};
 use ringback_hoot_wire as hoot_wire;
@@ -307,6 +307,15 @@ impl Publisher {
     pub(crate) async fn connected(&self) -> Vec<ConnectionId> {
         let connections = self.socket.connections().await.unwrap_or_default();
         connections.into_iter().map(|status| ConnectionId(status.connection_id)).collect()
+    }
+
+    /// What each subscriber subscribes to: the prefixes that were admitted.
+    pub(crate) async fn subscriptions(&self) -> Vec<(Option<PrincipalId>, Vec<Bytes>)> {
+        let Ok((_, peers)) = self.socket.monitor_with_subscriptions().await else {
+            return Vec::new();
+        };
+        let user = |peer: &PeerInfo| principal_id(peer.authentication.user_id.as_deref());
+        peers.into_iter().map(|found| (user(&found.peer), found.prefixes)).collect()
     }
 
     /// Whether any subscriber is connected.

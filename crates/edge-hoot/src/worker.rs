@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use ringback_broker::{Broker, Credential, same_job};
 use ringback_proto::any::Any;
-use ringback_proto::frame::{Frame, Text};
+use ringback_proto::frame::{Body, Command, Frame, Text};
 use ringback_proto::ids::RequestId;
 use ringback_proto::ready::OfferedTool;
-use ringback_proto::{Certainty, Error, Result, StreamChunk};
+use ringback_proto::{Result, StreamChunk};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use self::open_calls::OpenCalls;
+use self::open_calls::{OpenCalls, Passing};
 use self::reply::{WorkerReply, said};
 use self::task::WorkerTask;
 use crate::backlog::Room;
@@ -28,6 +28,8 @@ use crate::wire::ReplyAddress;
 
 /// Lists of tools waiting to replace the current one.
 const OFFERS_MAX: usize = 4;
+/// A quarter of what flows without credit, so that the flow does not pause.
+const CREDIT_STEP: u64 = 256 << 10;
 
 /// A peer that offers tools. Dropping it closes its line: the calls it was given fail as `gone`, or
 /// move.
@@ -36,6 +38,8 @@ pub(crate) struct Worker {
     service: Text,
     offers: mpsc::Sender<Offer>,
     given: OpenCalls,
+    link: Link,
+    reply_to: Arc<ReplyAddress>,
     tasks: JoinSet<()>,
     heard_at: Instant,
 }
@@ -82,10 +86,12 @@ impl Worker {
     ) -> Self {
         let (offers, inbox) = mpsc::channel(OFFERS_MAX);
         let given = OpenCalls::default();
-        let task = WorkerTask { broker, credential, link, given: given.clone(), inbox };
+        let reply_to = Arc::new(first.reply_to.clone());
+        let task =
+            WorkerTask { broker, credential, link: link.clone(), given: given.clone(), inbox };
         let mut tasks = JoinSet::new();
         tasks.spawn_on(task.run(service.clone(), first), workers);
-        Self { service, offers, given, tasks, heard_at: now }
+        Self { service, offers, given, link, reply_to, tasks, heard_at: now }
     }
 
     /// Records a sign of life: any message is one.
@@ -150,21 +156,24 @@ impl Worker {
         chunk: StreamChunk,
         workers: &Handle,
     ) -> ControlFlow<()> {
-        let Some((id, chunks, inbox)) = self.given.chunks(request_id) else {
+        let Some((id, inbox, passing)) = self.given.chunks(request_id) else {
             return ControlFlow::Continue(());
         };
-        if let Some(inbox) = inbox {
-            let passing = pass_on(broker.clone(), credential.clone(), Arc::clone(&id), inbox);
+        if let Some(passing) = passing {
+            let (link, reply_to) = (self.link.clone(), Arc::clone(&self.reply_to));
+            let credit = Credit { link, reply_to, request_id, owed: 0 };
+            let (broker, credential) = (broker.clone(), credential.clone());
+            let passing = pass_on(broker, credential, Arc::clone(&id), passing, credit);
             self.tasks.spawn_on(passing, workers);
         }
-        let is_taken = chunks.try_send(WorkerReply::Chunk(chunk)).is_ok();
-        if !is_taken {
-            let error = Error::busy("the call's chunk queue");
-            let error = error.with_certainty(Certainty::MayHaveRun);
-            drop(self.given.take(request_id));
-            tell(broker, credential, &id, Err(error));
+        match inbox.push(chunk) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                drop(self.given.take(request_id));
+                tell(broker, credential, &id, Err(error));
+                ControlFlow::Break(())
+            }
         }
-        if is_taken { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
     fn on_end(
@@ -176,21 +185,37 @@ impl Worker {
     ) {
         let Some(call) = self.given.take(request_id) else { return };
         let outcome = same_job(call.job_id, job_id.as_deref(), outcome);
-        // After the chunks that preceded it; if there are too many, it need not wait for them.
+        // After the chunks that preceded it.
         let rest = match call.chunks {
             None => Some(outcome),
-            Some(chunks) => {
-                chunks.try_send(WorkerReply::End(outcome, None)).err().and_then(|unsent| {
-                    match unsent {
-                        mpsc::error::TrySendError::Full(said)
-                        | mpsc::error::TrySendError::Closed(said) => said.end(),
-                    }
-                })
-            }
+            Some(chunks) => chunks.end(outcome),
         };
         if let Some(outcome) = rest {
             tell(broker, credential, &call.id, outcome);
         }
+    }
+}
+
+/// The credit of a worker for the lossless chunks of one call.
+struct Credit {
+    link: Link,
+    reply_to: Arc<ReplyAddress>,
+    request_id: RequestId,
+    /// Bytes passed on that it was not told of.
+    owed: u64,
+}
+
+impl Credit {
+    /// Grants what was passed on, once it is worth a frame. Returns whether the peer is still there.
+    async fn passed_on(&mut self, n_bytes: u64) -> bool {
+        self.owed += n_bytes;
+        if self.owed < CREDIT_STEP {
+            return true;
+        }
+        let body = Body::Credit(std::mem::take(&mut self.owed));
+        let frame = Frame::new(Command::Credit, self.request_id, body);
+        let (to, reply_to) = (self.link.to, Arc::clone(&self.reply_to));
+        self.link.router.send(CallMessage::Reply { to, reply_to, frame }).await.is_ok()
     }
 }
 
@@ -199,17 +224,23 @@ async fn pass_on(
     broker: Broker,
     credential: Credential,
     id: Arc<str>,
-    mut inbox: mpsc::Receiver<WorkerReply>,
+    passing: Passing,
+    mut credit: Credit,
 ) {
-    while let Some(said) = inbox.recv().await {
-        match said {
-            WorkerReply::Chunk(chunk) => match broker.lines().chunk_sink(&credential, &id) {
-                Ok(sink) => sink.send(chunk).await,
-                // No one waits for it any more; its worker has been notified.
-                Err(_) => return,
-            },
-            WorkerReply::End(outcome, _) => return tell(&broker, &credential, &id, outcome),
+    let Passing { inbox, end } = passing;
+    while let Some(chunk) = inbox.next().await {
+        let n_bytes = chunk.lossless_weight();
+        match broker.lines().chunk_sink(&credential, &id) {
+            Ok(sink) => sink.send(chunk).await,
+            // No one waits for it any more; its worker has been notified.
+            Err(_) => return,
         }
+        if !credit.passed_on(n_bytes).await {
+            return;
+        }
+    }
+    if let Ok(outcome) = end.await {
+        tell(&broker, &credential, &id, outcome);
     }
 }
 

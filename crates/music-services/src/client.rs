@@ -12,12 +12,14 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use ringback_sync::lock;
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::endpoint::Endpoint;
 use crate::error::RequestError;
 use crate::service::Service;
+use crate::stream::{self, ServicePart, StreamFailure, is_streamed};
 
 /// The largest answer: ten minutes of sound as base64, and as much again.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -29,6 +31,8 @@ const MESSAGE_CHARS_MAX: usize = 300;
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// How long to wait if a busy service does not say when to retry.
 const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
+/// A service may stream its answer.
+const ACCEPTED: &str = "application/x-ndjson, application/json";
 /// How often the progress of a pending request is reported.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
@@ -95,6 +99,8 @@ pub struct ServiceRequest<'a> {
     pub traceparent: Option<String>,
     /// Receives progress.
     pub tell: &'a (dyn Fn(RequestProgress) + Send + Sync),
+    /// Receives the parts of an answer that the service streams. A full channel slows it down.
+    pub parts: mpsc::Sender<ServicePart>,
 }
 
 impl std::fmt::Debug for ServiceRequest<'_> {
@@ -225,6 +231,15 @@ impl Services {
             return Ok(Attempt::Busy(retry_after(&head.headers)));
         }
         let is_fine = head.status.is_success();
+        if is_fine && is_streamed(&head.headers) {
+            let bytes_max = self.settings.answer_bytes_max;
+            let answer = stream::read(body, bytes_max, &ask.parts).await.map_err(|why| match why {
+                StreamFailure::Broken(source) => broken(source),
+                StreamFailure::TooLarge => RequestError::TooLarge { service, bytes_max },
+                StreamFailure::Malformed(reason) => RequestError::Malformed { service, reason },
+            });
+            return answer.map(Attempt::Answer);
+        }
         let bytes_max = if is_fine { self.settings.answer_bytes_max } else { ERROR_BYTES_MAX };
         let body = match Limited::new(body, bytes_max).collect().await {
             Ok(body) => body.to_bytes(),
@@ -275,7 +290,7 @@ fn request(
 ) -> Result<Request<Full<Bytes>>, RequestError> {
     let mut request = Request::post(endpoint.path())
         .header(HOST, endpoint.address())
-        .header(ACCEPT, "application/json")
+        .header(ACCEPT, ACCEPTED)
         .header(CONTENT_TYPE, "application/json");
     if let Some(traceparent) = &ask.traceparent {
         request = request.header("traceparent", traceparent);

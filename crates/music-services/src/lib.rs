@@ -17,8 +17,10 @@ mod endpoint;
 mod error;
 pub mod predict;
 mod service;
+mod stream;
 
 pub use client::{ANSWER_BYTES_MAX, Health, RequestProgress, ServiceRequest, Services, Settings};
 pub use endpoint::{Endpoint, EndpointError};
 pub use error::RequestError;
 pub use service::Service;
+pub use stream::ServicePart;

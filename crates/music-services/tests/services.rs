@@ -14,6 +14,7 @@ use ringback_music_services::predict::*;
 use ringback_music_services::*;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// Longer than anything here takes on a busy machine.
@@ -58,7 +59,8 @@ fn services(service: Service, endpoint: &Endpoint) -> Services {
 }
 
 fn ask(service: Service) -> ServiceRequest<'static> {
-    ServiceRequest { service, body: Bytes::from_static(b"{}"), traceparent: None, tell: &|_| {} }
+    let (body, parts) = (Bytes::from_static(b"{}"), mpsc::channel(1).0);
+    ServiceRequest { service, body, traceparent: None, tell: &|_| {}, parts }
 }
 
 fn notes() -> OrpheusPredict {
@@ -251,4 +253,64 @@ fn labels_are_read_in_every_way() {
     }
     let told: SoundAnalysis = serde_json::from_str(r#"{"similarity":{"score":0.5}}"#).unwrap();
     assert_eq!(told.similarity.unwrap().score(), 0.5);
+}
+
+const STREAMED: &[(&str, &str)] = &[("content-type", "application/x-ndjson; charset=utf-8")];
+
+/// Asks a service that streams this answer, and returns its parts too.
+async fn streamed(body: &str, bytes_max: usize) -> (Result<Bytes, RequestError>, Vec<ServicePart>) {
+    let running = answering(200, STREAMED, body).await;
+    let endpoints = BTreeMap::from([(Service::Musicgen, running.endpoint.clone())]);
+    let settings = Settings { endpoints, answer_bytes_max: bytes_max, ..Settings::default() };
+    let services = Services::new(settings);
+    let (parts, mut found) = mpsc::channel(100);
+    let asked = services.ask(ServiceRequest { parts, ..ask(Service::Musicgen) }).await;
+    let mut all = Vec::new();
+    while let Ok(part) = found.try_recv() {
+        all.push(part);
+    }
+    (asked, all)
+}
+
+/// REQ: a service may stream its answer: progress, sound and MIDI come as it makes them.
+#[tokio::test]
+async fn a_streamed_answer_comes_in_parts_and_then_whole() {
+    let lines = "{\"progress\":12.5,\"message\":\"warm\"}\n\n\
+        {\"audio_base64\":\"AAAAPwAAAL8=\",\"sample_rate\":32000,\"channels\":2}\r\n\
+        {\"midi\":[[24,\"kDxk\"]]}\n{\"result\":{\"audio_base64\":\"UklGRg==\"}}";
+    for body in [lines.to_owned(), format!("{lines}\n{{\"progress\":1}}\n")] {
+        let (answer, parts) = streamed(&body, 1000).await;
+        assert_eq!(answer.unwrap(), r#"{"audio_base64":"UklGRg=="}"#);
+        let samples = [0.5_f32, -0.5].map(f32::to_le_bytes).concat().into();
+        let midi = vec![(24, Bytes::from_static(&[0x90, 60, 100]))];
+        let expected = [
+            ServicePart::Progress { percent: 12.5, message: "warm".to_owned() },
+            ServicePart::Audio { samples, sample_rate: 32_000, channels: 2 },
+            ServicePart::Midi(midi),
+        ];
+        assert_eq!(parts, expected);
+    }
+}
+
+/// Rule: a streamed answer that is unusable or too large is an error of the service.
+#[tokio::test]
+async fn a_streamed_answer_is_checked_line_by_line() {
+    for body in [
+        "",
+        "{\"progress\":1}\n",
+        "{\"progress\":101}\n",
+        "{}\n",
+        "nonsense\n",
+        "{\"audio_base64\":\"AAA=\",\"sample_rate\":1,\"channels\":1}\n{\"result\":1}",
+        "{\"audio_base64\":\"\",\"sample_rate\":8000}\n{\"result\":1}",
+    ] {
+        let (answer, _) = streamed(body, 1000).await;
+        assert!(matches!(answer, Err(RequestError::Malformed { .. })), "{body}: {answer:?}");
+    }
+    let long = format!("{{\"progress\":1,\"message\":\"{}\"}}", "x".repeat(2000));
+    let (answer, _) = streamed(&long, 1000).await;
+    assert!(matches!(answer, Err(RequestError::TooLarge { bytes_max: 1000, .. })), "{answer:?}");
+    let (answer, _) = streamed("{\"error\":\"out of memory\"}\n", 1000).await;
+    let failed = decode::<MusicgenPredict>(Service::Musicgen, &answer.unwrap()).unwrap_err();
+    assert!(failed.to_string().contains("out of memory"), "{failed}");
 }

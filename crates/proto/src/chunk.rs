@@ -1,9 +1,12 @@
 //! Data that a call sends while it runs.
 
+use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Data;
+use crate::error::Error;
+use crate::msgpack::{self, TopLevel};
 
 /// A piece of data that a call sends before its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +49,12 @@ pub enum StreamChunk {
     },
 }
 
+/// The lossless bytes of a stream that flow before its reader grants any credit.
+pub const FIRST_CREDIT: u64 = 1 << 20;
+
+/// Empty bytes in MsgPack.
+const NO_BYTES: &[u8] = &[0xc4, 0];
+
 /// What happens to a chunk when its reader is slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
@@ -70,13 +79,78 @@ impl StreamChunk {
         }
     }
 
+    /// Reads a chunk from MsgPack; if its bytes travelled beside it as RawBinary, they are those of
+    /// the field `samples` or `data`, which is left out or empty.
+    ///
+    /// # Errors
+    /// `invalid` when it is malformed, or a chunk of another kind came with bytes.
+    pub fn decode(encoded: &[u8], data: Option<&Bytes>) -> Result<Self, Error> {
+        let invalid = |why: &str| Error::invalid(format!("invalid chunk: {why:.200}"));
+        let read = |encoded: &[u8]| {
+            rmp_serde::from_slice::<Self>(encoded).map_err(|error| invalid(&error.to_string()))
+        };
+        let Some(data) = data else { return read(encoded) };
+        let TopLevel::Map(fields) = msgpack::open(encoded)? else {
+            return Err(invalid("with RawBinary it must be a map"));
+        };
+        let field = match fields.get("type").and_then(msgpack::as_text) {
+            Some("partial_audio") => "samples",
+            Some("partial_content") => "data",
+            Some(_) | None => return Err(invalid("its type has no bytes to send as RawBinary")),
+        };
+        let mut chunk = match fields.get(field) {
+            Some(_) => read(encoded)?,
+            None => read(&msgpack::with_field(encoded, field, NO_BYTES)?)?,
+        };
+        if chunk.put_data(data.clone()) {
+            Ok(chunk)
+        } else {
+            Err(invalid(&format!("`{field}` is in part 6 and in part 7")))
+        }
+    }
+
+    /// Takes out its bytes, so that they can be sent separately as RawBinary.
+    #[must_use]
+    pub fn take_data(&mut self) -> Option<Bytes> {
+        self.data().map(|data| std::mem::take(data).0)
+    }
+
+    /// Puts the bytes of a RawBinary chunk where [`Self::take_data`] takes them from. Returns whether
+    /// there is such a place, and it was empty.
+    pub fn put_data(&mut self, bytes: Bytes) -> bool {
+        match self.data() {
+            Some(data) if data.0.is_empty() => {
+                *data = Data(bytes);
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    const fn data(&mut self) -> Option<&mut Data> {
+        match self {
+            Self::PartialAudio { samples, .. } => Some(samples),
+            Self::PartialContent { data, .. } => Some(data),
+            Self::PartialMidi { .. } | Self::Progress { .. } | Self::LogLine { .. } => None,
+        }
+    }
+
+    /// Returns the lossless bytes it counts against a reader's credit.
+    #[must_use]
+    pub fn lossless_weight(&self) -> u64 {
+        match self.delivery() {
+            Delivery::Lossless => self.weight() as u64,
+            Delivery::Latest | Delivery::DropOldest => 0,
+        }
+    }
+
     /// Returns the bytes it counts against a reader's credit.
     #[must_use]
     pub fn weight(&self) -> usize {
         match self {
             Self::Progress { message, .. } | Self::LogLine { message, .. } => message.len(),
             Self::PartialAudio { samples, .. } => samples.0.len(),
-            Self::PartialMidi { events } => events.iter().map(|event| 8 + event.data.0.len()).sum(),
+            Self::PartialMidi { events } => events.iter().map(MidiEvent::weight).sum(),
             Self::PartialContent { data, .. } => data.0.len(),
         }
     }
@@ -91,6 +165,14 @@ pub struct MidiEvent {
     pub data: Data,
 }
 
+impl MidiEvent {
+    /// Returns the bytes it counts against a reader's credit.
+    #[must_use]
+    pub const fn weight(&self) -> usize {
+        size_of::<u64>() + self.data.0.len()
+    }
+}
+
 /// The severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -103,4 +185,39 @@ pub enum LogLevel {
     Warn,
     /// Something failed.
     Error,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(chunk: &impl Serialize, data: Option<&'static [u8]>) -> Result<StreamChunk, Error> {
+        let encoded = rmp_serde::to_vec_named(chunk).unwrap();
+        StreamChunk::decode(&encoded, data.map(Bytes::from_static).as_ref())
+    }
+
+    /// Rule: bytes beside a chunk are the field that it leaves out, and nothing else.
+    #[test]
+    fn raw_bytes_of_a_chunk_are_its_samples_or_data() {
+        #[derive(Serialize)]
+        struct Bare {
+            r#type: &'static str,
+            sample_rate: u32,
+            channels: u8,
+        }
+        let bare = Bare { r#type: "partial_audio", sample_rate: 8_000, channels: 1 };
+        let samples = Data(Bytes::from_static(b"abcd"));
+        let audio = StreamChunk::PartialAudio { samples, sample_rate: 8_000, channels: 1 };
+        assert_eq!(decode(&bare, Some(b"abcd")).unwrap(), audio);
+        let mut emptied = audio.clone();
+        assert_eq!(emptied.take_data().unwrap(), &b"abcd"[..]);
+        assert_eq!(decode(&emptied, Some(b"abcd")).unwrap(), audio);
+        assert_eq!(decode(&audio, None).unwrap(), audio);
+        decode(&audio, Some(b"efgh")).unwrap_err();
+        decode(&bare, None).unwrap_err();
+        let progress = StreamChunk::Progress { percent: 1.0, message: String::new() };
+        decode(&progress, Some(b"")).unwrap_err();
+        StreamChunk::decode(&[0x90], Some(&Bytes::new())).unwrap_err();
+        StreamChunk::decode(&[], Some(&Bytes::new())).unwrap_err();
+    }
 }

@@ -107,6 +107,28 @@ pub enum Event {
         /// Its new state.
         status: SessionState,
     },
+    /// The first chunk of a stream is about to come: on `stream.chunk`, or on `stream.data`.
+    #[serde(rename = "stream.started")]
+    StreamStarted {
+        /// The id of the stream: that of its job or call, under another prefix.
+        stream_id: StreamId,
+        /// The tool that makes it.
+        tool: String,
+        /// The job that does the work, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job_id: Option<JobId>,
+    },
+    /// A stream has ended.
+    #[serde(rename = "stream.ended")]
+    StreamEnded {
+        /// The id of the stream.
+        stream_id: StreamId,
+        /// The last `topic_seq` of its `stream.data`: a subscriber with as many has missed nothing.
+        data: u64,
+        /// The job that did the work, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job_id: Option<JobId>,
+    },
     /// The garden plays, pauses or stops, or its tempo changed.
     #[serde(rename = "garden.transport")]
     GardenTransport(GardenTransportEvent),
@@ -156,7 +178,7 @@ pub struct ClientToolCall {
 
 impl Event {
     /// Every topic, in the order of the variants.
-    pub const TOPICS: [&'static str; 16] = [
+    pub const TOPICS: [&'static str; 18] = [
         "job.state_changed",
         "job.progress",
         "stream.chunk",
@@ -169,6 +191,8 @@ impl Event {
         "client-tool.completed",
         "client-tool.failed",
         "session.state_changed",
+        "stream.started",
+        "stream.ended",
         "garden.transport",
         "garden.region",
         "garden.trouble",
@@ -182,9 +206,9 @@ impl Event {
     }
 
     /// The first topic that everyone may see; all after it are shared too.
-    const FIRST_SHARED: usize = 12;
+    const FIRST_SHARED: usize = 14;
     /// The topic that is only published live.
-    const LIVE: usize = 15;
+    const LIVE: usize = 17;
 
     /// Returns whether everyone may see the events of a topic, by its index.
     #[must_use]
@@ -217,6 +241,7 @@ impl Event {
             Self::JobStateChanged { job_id, .. } | Self::JobProgress { job_id, .. } => {
                 Some(*job_id)
             }
+            Self::StreamStarted { job_id, .. } | Self::StreamEnded { job_id, .. } => *job_id,
             Self::GardenTransport(event) => event.job_id,
             Self::StreamChunk { .. }
             | Self::ArtifactCreated { .. }
@@ -250,10 +275,12 @@ impl Event {
             Self::ClientToolCompleted { .. } => 9,
             Self::ClientToolFailed { .. } => 10,
             Self::SessionStateChanged { .. } => 11,
-            Self::GardenTransport(_) => 12,
-            Self::GardenRegion(_) => 13,
-            Self::GardenTrouble(_) => 14,
-            Self::GardenPosition(_) => 15,
+            Self::StreamStarted { .. } => 12,
+            Self::StreamEnded { .. } => 13,
+            Self::GardenTransport(_) => 14,
+            Self::GardenRegion(_) => 15,
+            Self::GardenTrouble(_) => 16,
+            Self::GardenPosition(_) => 17,
         }
     }
 }
@@ -271,6 +298,41 @@ pub struct SequencedEvent {
     pub at_ms: u64,
     /// The event.
     pub event: Event,
+}
+
+/// A lossless chunk of a stream, or a piece of one, as it is published live. It is no event: it is
+/// not kept, and no cursor finds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum StreamData {
+    /// A chunk or piece.
+    #[serde(rename = "stream.data")]
+    Chunk {
+        /// The id of the stream.
+        stream_id: StreamId,
+        /// Partial audio, MIDI or content.
+        chunk: StreamChunk,
+    },
+}
+
+impl StreamData {
+    /// The beginning of the topics they are published on; the id of the stream follows.
+    pub const TOPIC_PREFIX: &'static str = "stream.data.";
+}
+
+/// A chunk of a stream with its position.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SequencedData {
+    /// Changes with each start of the daemon.
+    pub epoch: u64,
+    /// The number of the last event before it.
+    pub seq: u64,
+    /// Counts what the stream published from 1, without gaps.
+    pub topic_seq: u64,
+    /// When it was made, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
+    /// The chunk.
+    pub event: StreamData,
 }
 
 /// The last number of each topic, published every few seconds on the topic `heads`, so that a

@@ -31,6 +31,25 @@ pub enum ScanError {
     Shape,
 }
 
+/// Returns a map with one more field, whose value is encoded already.
+///
+/// # Errors
+/// When it is no map with string keys, or malformed.
+pub fn with_field(map: &[u8], name: &str, value: &[u8]) -> Result<Vec<u8>, ScanError> {
+    let TopLevel::Map(fields) = open(map)? else { return Err(ScanError::Shape) };
+    let n_fields = u32::try_from(fields.len + 1).map_err(|_| ScanError::TooMany)?;
+    let mut bytes = Vec::with_capacity(map.len() + name.len() + value.len() + MAP_OVERHEAD);
+    rmp::encode::write_map_len(&mut bytes, n_fields).expect(TAKES_ALL);
+    bytes.extend_from_slice(fields.rest);
+    rmp::encode::write_str(&mut bytes, name).expect(TAKES_ALL);
+    bytes.extend_from_slice(value);
+    Ok(bytes)
+}
+
+/// A longer head of the map, and the head of a name.
+const MAP_OVERHEAD: usize = 10;
+const TAKES_ALL: &str = "a Vec takes everything";
+
 /// The top level of a MsgPack value, as slices.
 #[derive(Debug, Clone, Copy)]
 pub enum TopLevel<'a> {

@@ -6,6 +6,8 @@ use ringback_music_services::Service;
 use ringback_music_services::predict::{
     Base64, BridgePredict, ClassifyPredict, LoopsPredict, OrpheusPredict, Sampling, Variations,
 };
+use ringback_proto::chunk::MidiEvent;
+use ringback_proto::data::Data;
 use ringback_proto::ids::{BlobHash, VariationSetId};
 use ringback_proto::request::{
     ArtifactsCreatedResponse, Classification, Lineage, MadeArtifact, OrpheusBridgeRequest,
@@ -15,9 +17,9 @@ use ringback_proto::request::{
 use ringback_proto::value::Value;
 use ringback_proto::{Error, Result, StreamChunk};
 use ringback_studio::compose::{self, Piece, Settings, Task, judge};
-use ringback_studio::smf::{BYTES_MAX, Sequence};
+use ringback_studio::smf::{BYTES_MAX, Event, Sequence};
 
-use crate::context::{compute, keep, map};
+use crate::context::{compute, compute_aloud, keep, map};
 use crate::font::check_range;
 use crate::service::{backend, predict};
 use crate::{Context, failure};
@@ -303,9 +305,11 @@ async fn embedded(
         ctx.broker.send(StreamChunk::Progress { percent, message }).await;
         let settings = Settings { seed: seed.wrapping_add(index.into()), ..settings };
         let pieces = std::sync::Arc::clone(&pieces);
-        let composed = compute(ctx, move |_, stop| {
+        let composed = compute_aloud(ctx, move |_, chunks, stop| {
             let task = task(what, &pieces)?;
-            let made = compose::compose(task, &settings, &|| !stop.is_cancelled());
+            // Without a reader the call has ended, which stops the composition.
+            let hear = |events: &[Event]| drop(chunks.blocking_send(partial(events)));
+            let made = compose::compose_aloud(task, &settings, &|| !stop.is_cancelled(), &hear);
             let made = made.map_err(|error| Error::cancelled(&error.to_string()))?;
             Ok(Bytes::from(made.sequence.write()))
         });
@@ -313,6 +317,15 @@ async fn embedded(
     }
     let backend = compose::BACKEND.to_owned();
     Ok(GeneratedMusic { files, backend, seed: Some(seed), is_embedded: true })
+}
+
+/// Events as a chunk: raw messages at their ticks.
+fn partial(events: &[Event]) -> StreamChunk {
+    let event = |event: &Event| MidiEvent {
+        tick: event.tick,
+        data: Data::from(event.message.bytes()),
+    };
+    StreamChunk::PartialMidi { events: events.iter().map(event).collect() }
 }
 
 fn task(what: MusicTask, pieces: &[Piece]) -> Result<Task<'_>> {

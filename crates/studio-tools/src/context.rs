@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use ringback_broker::studio::{StoredContent, StudioContext, internal};
-use ringback_proto::Result;
+use ringback_proto::{Result, StreamChunk};
 use ringback_proto::ids::ArtifactId;
 use ringback_proto::request::Lineage;
 use ringback_proto::value::Value;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::Studio;
@@ -39,6 +39,33 @@ pub(crate) async fn compute<T: Send + 'static>(
             computed
         })
         .await
+}
+
+/// The chunks between a computation and the caller's stream: enough that neither waits for the
+/// other's scheduling, few enough that a slow reader slows the computation.
+const CHUNKS_MAX: usize = 4;
+
+/// Like [`compute`], and passes on the chunks that the closure sends, in order.
+pub(crate) async fn compute_aloud<T: Send + 'static>(
+    ctx: &Context,
+    work: impl FnOnce(&Context, &mpsc::Sender<StreamChunk>, &CancellationToken) -> Result<T>
+    + Send
+    + 'static,
+) -> Result<T> {
+    let (sender, mut chunks) = mpsc::channel(CHUNKS_MAX);
+    let computing = compute(ctx, move |ctx, stop| work(ctx, &sender, stop));
+    tokio::pin!(computing);
+    let computed = loop {
+        tokio::select! {
+            biased;
+            Some(chunk) = chunks.recv() => ctx.broker.send(chunk).await,
+            computed = &mut computing => break computed,
+        }
+    };
+    while let Ok(chunk) = chunks.try_recv() {
+        ctx.broker.send(chunk).await;
+    }
+    computed
 }
 
 /// Makes an artifact from stored content, with the tags that all of its kind have.

@@ -17,13 +17,9 @@ use ringback_studio::render::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{keep, map, place};
+use crate::context::{compute_aloud, keep, map};
 use crate::font::check_range;
 use crate::{Context, failure, font};
-
-/// The pieces of sound between the synthesiser and the caller's stream: enough that neither waits
-/// for the other's scheduling, few enough that a slow reader slows the render.
-const PIECES_MAX: usize = 4;
 
 /// Left and right.
 const CHANNELS: u8 = 2;
@@ -105,22 +101,7 @@ fn wanted(request: &MidiToWavRequest) -> Result<(RenderSettings, FileFormat)> {
 
 /// Renders on a thread of its own, and passes on what it sends.
 async fn run(ctx: &Context, work: RenderInput) -> Result<RenderOutput> {
-    let place = place(ctx).await?;
-    let (sender, mut chunks) = mpsc::channel(PIECES_MAX);
-    let inside = ctx.clone();
-    let rendering = ctx.broker.blocking(move |stop| {
-        let done = render_to_blob(&inside, &work, &sender, stop);
-        drop(place);
-        done
-    });
-    tokio::pin!(rendering);
-    loop {
-        tokio::select! {
-            biased;
-            Some(chunk) = chunks.recv() => ctx.broker.send(chunk).await,
-            done = &mut rendering => return done,
-        }
-    }
+    compute_aloud(ctx, move |ctx, chunks, stop| render_to_blob(ctx, &work, chunks, stop)).await
 }
 
 fn render_to_blob(

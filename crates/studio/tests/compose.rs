@@ -1,10 +1,13 @@
 //! The embedded model of note sequences.
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
+use std::cell::{Cell, RefCell};
+
 use proptest::prelude::*;
 use ringback_studio::abc;
 use ringback_studio::compose::{
-    Composition, CompositionStopped, NOTES_MAX, Piece, Settings, Task, compose, judge,
+    Composition, CompositionStopped, NOTES_MAX, Piece, Settings, Task, compose,
+    compose_aloud, judge,
 };
 use ringback_studio::smf::{Event, Message, Sequence, Timing};
 
@@ -157,6 +160,34 @@ proptest! {
             let made = compose(Task::Continue(&piece), &settings(1), &|| true).unwrap();
             prop_assert!(made.n_notes >= 1);
             prop_assert!(judge(&piece).performed.is_finite());
+        }
+    }
+}
+
+/// Rule: what is heard while it is composed is the file, in order and without a gap, and new music is
+/// heard before it is complete.
+#[test]
+fn what_is_heard_on_the_way_is_the_file() {
+    let piece = piece(REEL);
+    let tasks = [
+        (Task::New, true),
+        (Task::Seeded(&piece), true),
+        (Task::Continue(&piece), true),
+        (Task::Bridge(&piece, Some(&piece)), false),
+        (Task::Loop(Some(&piece)), false),
+    ];
+    for (task, comes_in_parts) in tasks {
+        for seed in 0..10 {
+            let settings = Settings { n_notes: 300, ..settings(seed) };
+            let heard = RefCell::new(Vec::new());
+            let parts = Cell::new(0);
+            let hear = |events: &[Event]| {
+                heard.borrow_mut().extend_from_slice(events);
+                parts.set(parts.get() + 1);
+            };
+            let made = compose_aloud(task, &settings, &|| true, &hear).unwrap();
+            assert_eq!(heard.into_inner(), made.sequence.tracks[0], "{task:?} {seed}");
+            assert_eq!(parts.get() > 2, comes_in_parts, "{task:?} {seed}");
         }
     }
 }

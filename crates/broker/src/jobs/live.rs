@@ -13,8 +13,10 @@ use tokio_util::task::TaskTracker;
 use tracing::Span;
 
 use super::Jobs;
+use crate::broadcast::{Broadcast, Source};
 use crate::garden::SentCommand;
 use crate::identity::Credential;
+use crate::kernel::Kernel;
 use crate::rooms::Outcome;
 use crate::stream::Stream;
 use crate::sync::lock;
@@ -38,6 +40,8 @@ pub(crate) struct LiveJob {
     /// The blocking parts of the work, waited for before the job counts as stopped.
     pub(crate) blocking: TaskTracker,
     pub(super) streams: Mutex<Vec<Arc<Stream>>>,
+    /// What everyone hears who may see the job.
+    pub(super) broadcast: Broadcast,
     /// The callers that wait for it, and whether any caller got its id: a job whose id is unknown
     /// and that has no waiters is stopped.
     pub(super) callers: Mutex<Callers>,
@@ -106,6 +110,7 @@ impl LiveJob {
             stop: CancellationToken::new(),
             blocking: TaskTracker::new(),
             streams: Mutex::default(),
+            broadcast: Broadcast::of(id.as_bytes()),
             callers: Mutex::default(),
             result: Mutex::default(),
             outcome: SetOnce::new(),
@@ -127,8 +132,15 @@ impl LiveJob {
         }
     }
 
+    /// Returns what the stream of the job says about its origin.
+    pub(super) fn source(&self) -> Source<'_> {
+        let (tool, job_id) = (self.row.name, Some(self.id));
+        Source { tool, job_id, owner: self.owner, project: self.provenance.project }
+    }
+
     /// Ends the job. The first outcome counts.
-    pub(super) fn end(&self, outcome: Result<ToolResponse>) {
+    pub(super) fn end(&self, kernel: &Kernel, outcome: Result<ToolResponse>) {
+        self.broadcast.end(kernel, self.source());
         drop(self.outcome.set(Arc::new(outcome)));
         for stream in lock(&self.streams).drain(..) {
             stream.finish();

@@ -14,7 +14,6 @@ use ringback_core::jobs::{
 };
 use ringback_core::policy::Provenance;
 use ringback_core::{Effects, Now};
-use ringback_proto::chunk::Delivery;
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::JobId;
 use ringback_proto::principal::PrincipalId;
@@ -212,7 +211,10 @@ impl Jobs {
             let live = lock(&self.live).remove(&job);
             if let Some(live) = live {
                 lock(&live.streams).clear();
-                live.end(Err(Error::internal("repeat", "an earlier call made this job")));
+                live.end(
+                    &self.kernel,
+                    Err(Error::internal("repeat", "an earlier call made this job")),
+                );
             }
         }
     }
@@ -280,7 +282,7 @@ impl Jobs {
         lock(&self.table).close()
     }
 
-    /// Passes a chunk to the followers of the job.
+    /// Passes a chunk to the followers of the job, and to everyone who listens.
     pub(crate) async fn send_chunk(&self, job: &LiveJob, chunk: StreamChunk) {
         if let StreamChunk::Progress { percent, message } = &chunk {
             let event =
@@ -288,11 +290,8 @@ impl Jobs {
             self.kernel.publish(event, job.owner, job.provenance.project);
         }
         let streams = lock(&job.streams).clone();
+        job.broadcast.send(&self.kernel, job.source(), &chunk, !streams.is_empty());
         for stream in streams {
-            if chunk.delivery() != Delivery::Lossless {
-                let event = Event::StreamChunk { stream_id: stream.id, chunk: chunk.clone() };
-                self.kernel.publish(event, job.owner, job.provenance.project);
-            }
             stream.send(chunk.clone()).await;
         }
     }
@@ -351,7 +350,7 @@ impl Jobs {
             {
                 let error = end.error.as_deref().and_then(ToolError::decode).map(Error::from);
                 let error = error.unwrap_or_else(|| Error::cancelled("on request"));
-                live.end(Err(error));
+                live.end(&self.kernel, Err(error));
             }
         }
         Ok(())
@@ -363,7 +362,7 @@ impl Jobs {
             steps.push_back(lock(&self.table).abandoned(job, self.kernel.now()));
             let live = lock(&self.live).remove(&job);
             if let Some(live) = live {
-                live.end(Err(error.clone().with_certainty(Certainty::MayHaveRun)));
+                live.end(&self.kernel, Err(error.clone().with_certainty(Certainty::MayHaveRun)));
             }
         }
     }
@@ -371,7 +370,7 @@ impl Jobs {
     fn ended(&self, job: JobId) {
         let Some(live) = lock(&self.live).remove(&job) else { return };
         if let Some(result) = lock(&live.result).take() {
-            live.end(Ok(result));
+            live.end(&self.kernel, Ok(result));
         }
     }
 

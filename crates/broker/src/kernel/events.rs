@@ -1,10 +1,12 @@
 //! Events as the broker publishes them and subscribers wait for them.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ringback_core::Now;
 use ringback_core::events::{EventRing, Page, Published};
 use ringback_core::policy::Visibility;
+use ringback_core::stream_data::{NewData, PublishedData};
 use ringback_proto::event::{Event, Heads};
 use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
@@ -20,11 +22,17 @@ pub(crate) struct EventHub {
     ring: Mutex<EventRing>,
     /// Wakes its waiters in order of arrival, unlike a watch, so that simulations are repeatable.
     bell: Notify,
+    /// Wakes those that also read the chunks of streams.
+    data_bell: Notify,
+    /// How many listen to chunks of streams. Without any, none is kept.
+    n_listeners: AtomicUsize,
 }
 
 impl EventHub {
     pub(crate) fn new(epoch: u64, kept_max: usize) -> Self {
-        Self { ring: Mutex::new(EventRing::new(epoch, kept_max)), bell: Notify::new() }
+        let (bell, data_bell) = (Notify::new(), Notify::new());
+        let ring = Mutex::new(EventRing::new(epoch, kept_max));
+        Self { ring, bell, data_bell, n_listeners: AtomicUsize::new(0) }
     }
 
     pub(crate) fn publish(
@@ -36,6 +44,22 @@ impl EventHub {
     ) {
         lock(&self.ring).publish(now, event, owner, project);
         self.bell.notify_waiters();
+    }
+
+    /// Publishes a chunk of a stream to those who listen now. Never waits for them.
+    pub(crate) fn publish_data(&self, now: Now, new: NewData) {
+        lock(&self.ring).publish_data(now, new);
+        self.data_bell.notify_waiters();
+    }
+
+    /// Returns whether anyone listens to chunks of streams.
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.n_listeners.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns a listener to chunks of streams, which does not listen yet.
+    pub(crate) fn listener(self: &Arc<Self>) -> DataListener {
+        DataListener { hub: Arc::clone(self), listens: AtomicBool::new(false) }
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -63,8 +87,45 @@ impl EventHub {
             hub: Arc::clone(self),
             cursor: ring.last_seq(),
             live_cursor: ring.last_live(),
+            data_cursor: ring.last_data(),
         }
     }
+}
+
+/// Whether a reader of events listens to chunks of streams. While none does, they are not kept.
+#[derive(Debug)]
+pub struct DataListener {
+    hub: Arc<EventHub>,
+    listens: AtomicBool,
+}
+
+impl DataListener {
+    /// Starts or stops to listen.
+    pub fn set(&self, listens: bool) {
+        if self.listens.swap(listens, Ordering::AcqRel) == listens {
+            return;
+        }
+        if listens {
+            self.hub.n_listeners.fetch_add(1, Ordering::AcqRel);
+        } else if self.hub.n_listeners.fetch_sub(1, Ordering::AcqRel) == 1 {
+            lock(&self.hub.ring).forget_data();
+        }
+    }
+}
+
+impl Drop for DataListener {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}
+
+/// What a subscription that also reads the chunks of streams gets.
+#[derive(Debug, Clone)]
+pub enum Heard {
+    /// An event.
+    Event(Arc<Published>),
+    /// A chunk of a stream.
+    Data(Arc<PublishedData>),
 }
 
 /// A subscription to all events from now on, in order.
@@ -73,6 +134,7 @@ pub struct Subscription {
     hub: Arc<EventHub>,
     cursor: u64,
     live_cursor: u64,
+    data_cursor: u64,
 }
 
 impl Subscription {
@@ -98,10 +160,57 @@ impl Subscription {
         }
     }
 
+    /// Like [`Self::next`], and also returns the chunks of streams, each after the events before it.
+    /// A reader slower than they come sees a jump in their `topic_seq`.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub async fn next_with_data(&mut self, limit: usize) -> Vec<Heard> {
+        let hub = Arc::clone(&self.hub);
+        loop {
+            let (rung, data_rung) = (hub.rung(), hub.data_bell.notified());
+            let heard = self.heard(limit);
+            if !heard.is_empty() {
+                return heard;
+            }
+            tokio::select! {
+                biased;
+                () = rung => {}
+                () = data_rung => {}
+            }
+        }
+    }
+
+    fn heard(&mut self, limit: usize) -> Vec<Heard> {
+        let (page, live, data) = {
+            let ring = lock(&self.hub.ring);
+            let page = ring.after(self.cursor, limit, &Visibility::All, |_| true);
+            let live = ring.live_after(self.live_cursor);
+            let data = ring.data_after(self.data_cursor, page.cursor);
+            (self.cursor, self.live_cursor) = (page.cursor, ring.last_live());
+            (page, live, data)
+        };
+        if let Some(last) = data.last() {
+            self.data_cursor = last.number();
+        }
+        let mut heard = Vec::with_capacity(page.events.len() + live.len() + data.len());
+        let mut data = data.into_iter().peekable();
+        for event in page.events {
+            while let Some(earlier) = data.next_if(|data| data.seq() < event.event.seq) {
+                heard.push(Heard::Data(earlier));
+            }
+            heard.push(Heard::Event(event));
+        }
+        heard.extend(data.map(Heard::Data));
+        heard.extend(live.into_iter().map(Heard::Event));
+        heard
+    }
+
     /// Skips all events so far.
     pub fn skip(&mut self) {
         let ring = lock(&self.hub.ring);
         (self.cursor, self.live_cursor) = (ring.last_seq(), ring.last_live());
+        self.data_cursor = ring.last_data();
     }
 
     /// Rewinds to just after an event that the reader already has. The position of an event of

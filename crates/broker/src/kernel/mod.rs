@@ -27,7 +27,7 @@ pub(crate) use self::alarm::Alarm;
 pub use self::blocking::Blocking;
 pub use self::clock::{Clock, Entropy};
 pub(crate) use self::events::EventHub;
-pub use self::events::Subscription;
+pub use self::events::{DataListener, Heard, Subscription};
 pub(crate) use self::pending_records::PendingRecords;
 pub(crate) use self::reserve::Reserve;
 pub(crate) use self::tasks::Tasks;

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::follower::LineFollower;
 use super::parties::{CallContext, LineRequest};
-use super::{LineCall, Lines, OfferedTool, Waiter, spoken};
+use super::{CallChunks, LineCall, Lines, OfferedTool, Waiter, spoken};
 use crate::call::{ActiveCall, Answer, CallControl, Edge};
 use crate::repeats::{FirstAnswer, OwedAnswer};
 use crate::replies::Replies;
@@ -80,16 +80,10 @@ impl Lines {
             deadline,
             request_id: request.request_id,
         };
-        let stream = self.stream(&options);
+        let stream = followed(&options);
         let (custom_id, context) = (request.custom_id, request.context);
         let out = Outgoing { tool, arguments, custom_id, context, stream };
         self.start_call(now, caller, out, admitted)
-    }
-
-    /// Returns where the chunks of a call go, if it is to be followed.
-    pub(super) fn stream(&self, options: &CallOptions) -> Option<Arc<Stream>> {
-        let id = || StreamId::from_random(self.kernel.entropy.bytes());
-        options.stream.then(|| Arc::new(Stream::new(id())))
     }
 
     /// Starts a call that was admitted.
@@ -102,12 +96,14 @@ impl Lines {
     ) -> Answer {
         self.kernel.auditor.line_admitted(now, &caller, &out.tool.line);
         let (tool, stream) = (Arc::clone(&caller.tool), out.stream.clone());
+        let id = StreamId::from_random(*caller.id.as_bytes());
         let control = CallControl { stop: Arc::clone(&admitted.stop), stream: stream.clone() };
         let running = Box::pin(Arc::clone(self).run_call(caller, out, admitted));
         let replies = match stream {
             None => Replies::one(Box::pin(async move { passed(running.await) })),
             Some(stream) => Replies::on_line(LineFollower {
                 lines: Arc::clone(self),
+                id,
                 tool,
                 stream,
                 running: Some(running),
@@ -206,6 +202,7 @@ impl Lines {
     ) -> Result<Any> {
         let Outgoing { tool, arguments, custom_id, context, stream } = out;
         let arguments = self.prepared(Arc::clone(&tool), arguments).await?;
+        let chunks = CallChunks::new(caller.id, &tool, &caller.principal, stream);
         let (answer, mut answered) = oneshot::channel();
         let request_id =
             custom_id.clone().unwrap_or_else(|| Arc::from(caller.id.to_string().as_str()));
@@ -223,7 +220,7 @@ impl Lines {
             custom_id,
             tool: Arc::clone(&tool),
             out: Arc::clone(&call),
-            caller: Waiter { answer, stream },
+            caller: Waiter { answer, chunks: Some(Arc::new(chunks)) },
         };
         let mut effects = Vec::new();
         lock(&self.table).call(new, &mut effects)?;
@@ -276,6 +273,11 @@ impl Lines {
     }
 }
 
+/// Returns where the chunks of a call go, if it is to be followed.
+pub(super) fn followed(options: &CallOptions) -> Option<Arc<Stream>> {
+    options.stream.then(Arc::default)
+}
+
 fn passed(outcome: Result<Any>) -> ResponseEnvelope {
     match outcome {
         Ok(passed) => ResponseEnvelope::Success { response: ToolResponse::Passed(passed) },
@@ -309,8 +311,8 @@ impl<'a> LineCallGuard<'a> {
             };
             Event::ClientToolFailed { call, error: error.to_owned() }
         });
-        if let Some(stream) = &ended.caller.stream {
-            stream.finish();
+        if let Some(chunks) = &ended.caller.chunks {
+            chunks.end(&self.lines.kernel);
         }
         Some(ended.certainty())
     }

@@ -14,7 +14,7 @@ use ringback_proto::ids::{CallId, RequestId, SessionId};
 use ringback_proto::principal::Principal;
 use ringback_proto::{Error, ErrorKind, Result, StreamChunk};
 
-use super::call::{LineCaller, Outgoing};
+use super::call::{LineCaller, Outgoing, followed};
 use super::{CallContext, LineCall, Lines, ToolFace, ToolOffer, new_tool};
 use crate::call::{Answer, Edge};
 use crate::identity::Credential;
@@ -145,7 +145,7 @@ impl Callers {
             arguments,
             custom_id: Some(request_id.into()),
             context: CallContext { session_id, ..CallContext::default() },
-            stream: lines.stream(&options),
+            stream: followed(&options),
         };
         lines.start_call(now, caller, out, admitted)
     }

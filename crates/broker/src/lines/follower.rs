@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ringback_proto::any::Any;
+use ringback_proto::ids::StreamId;
 use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, Result, ToolResponse};
 
 use super::Lines;
@@ -12,6 +13,7 @@ use crate::stream::{NextItem, Stream};
 /// A call on a line that one caller follows.
 pub(crate) struct LineFollower {
     pub(super) lines: Arc<Lines>,
+    pub(super) id: StreamId,
     pub(super) tool: Arc<str>,
     pub(super) stream: Arc<Stream>,
     /// The call itself; `None` once it has ended.
@@ -28,7 +30,7 @@ impl LineFollower {
     pub(crate) async fn next(&mut self) -> (ResponseEnvelope, bool) {
         if !self.started {
             self.started = true;
-            let (stream_id, tool) = (self.stream.id, self.tool.to_string());
+            let (stream_id, tool) = (self.id, self.tool.to_string());
             return (ResponseEnvelope::StreamStart { stream_id, tool, job_id: None }, false);
         }
         loop {
@@ -60,7 +62,7 @@ impl LineFollower {
                 let ended = || Err(Error::internal("line", "a stream was read past its end"));
                 let last = match self.outcome.take().unwrap_or_else(ended) {
                     Ok(passed) => ResponseEnvelope::StreamEnd {
-                        stream_id: self.stream.id,
+                        stream_id: self.id,
                         final_response: Some(ToolResponse::Passed(passed)),
                     },
                     Err(error) => error.into(),
@@ -71,7 +73,7 @@ impl LineFollower {
     }
 
     fn chunk(&self, chunk: ringback_proto::StreamChunk) -> ResponseEnvelope {
-        ResponseEnvelope::StreamChunk { stream_id: self.stream.id, chunk }
+        ResponseEnvelope::StreamChunk { stream_id: self.id, chunk }
     }
 }
 

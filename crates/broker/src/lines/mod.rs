@@ -5,6 +5,7 @@ mod call;
 mod caller_stream;
 mod callers;
 mod follower;
+mod inbox;
 mod parties;
 mod service;
 mod stream;
@@ -30,13 +31,14 @@ pub(crate) use self::call::LineCaller;
 pub use self::caller_stream::CallerStream;
 pub use self::callers::{CallerCall, CallerTools, Callers};
 pub(crate) use self::follower::LineFollower;
+pub use self::inbox::ChunkInbox;
 pub use self::parties::{CallContext, LineOffer, LineRequest, ToolOffer};
 pub(crate) use self::service::ServiceCall;
+pub(crate) use self::stream::CallChunks;
 pub use self::stream::{ChunkSink, LineStream};
 use crate::call::Calls;
 use crate::kernel::Kernel;
 use crate::payload::InputSchema;
-use crate::stream::Stream;
 use crate::sync::lock;
 
 /// Longer descriptions are a mistake.
@@ -159,7 +161,8 @@ impl LineCall {
 #[derive(Debug)]
 pub(crate) struct Waiter {
     answer: oneshot::Sender<Result<Any>>,
-    stream: Option<Arc<Stream>>,
+    /// Where its chunks go; nowhere if the daemon itself calls.
+    chunks: Option<Arc<CallChunks>>,
 }
 
 /// The lines: tools that parties outside the daemon offer, the streams they keep open, and the
@@ -302,8 +305,8 @@ impl Lines {
                 Event::ClientToolFailed { call, error }
             }
         });
-        if let Some(stream) = &ended.caller.stream {
-            stream.finish();
+        if let Some(chunks) = &ended.caller.chunks {
+            chunks.end(&self.kernel);
         }
         drop(ended.caller.answer.send(outcome));
     }

@@ -194,16 +194,16 @@ impl Lines {
     }
 
     pub(super) fn sink_of(&self, owner: PrincipalId, request_id: &str) -> Result<ChunkSink> {
-        let (call, extends, sink) = {
+        let (call, extends, chunks) = {
             let table = lock(&self.table);
             let awaited = table.waiting(owner, request_id)?;
             let extends = awaited.tool.timeout_ms.filter(|_| awaited.tool.progress_extends);
-            (awaited.id, extends, ChunkSink(awaited.caller.stream.clone()))
+            (awaited.id, extends, awaited.caller.chunks.clone())
         };
         if let Some(ms) = extends {
             self.calls.extend(call, ms);
         }
-        Ok(sink)
+        Ok(ChunkSink::new(Arc::clone(&self.kernel), chunks))
     }
 
     /// Reports a party's progress; see [`Self::chunk_sink`].

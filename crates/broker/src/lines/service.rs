@@ -65,7 +65,7 @@ impl Lines {
             deadline: Deadline::smallest(self.kernel.now(), None, Some(limit_ms), limit_ms),
             job_id,
         });
-        let caller = Waiter { answer, stream: None };
+        let caller = Waiter { answer, chunks: None };
         let mut effects = Vec::new();
         lock(&self.table).call(NewCall { id, custom_id: None, tool, out, caller }, &mut effects)?;
         self.carry_out(effects);

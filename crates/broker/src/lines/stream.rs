@@ -3,11 +3,16 @@
 use std::sync::Arc;
 
 use ringback_core::lines::{LineName, Offer, PartyMessage, StreamNo};
+use ringback_core::policy;
+use ringback_proto::ids::{CallId, ProjectId};
+use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::{Event, Result, StreamChunk};
 use tokio::sync::Notify;
 
-use super::{LineCall, LineOffer, Lines};
+use super::{LineCall, LineOffer, Lines, OfferedTool};
+use crate::broadcast::{Broadcast, Source};
 use crate::identity::Credential;
+use crate::kernel::Kernel;
 use crate::stream::Stream;
 use crate::sync::lock;
 
@@ -91,15 +96,65 @@ impl Drop for LineStream {
     }
 }
 
+/// Where the chunks of a call go: to its caller if it follows the call, and to everyone who
+/// listens and may see the call.
+#[derive(Debug)]
+pub(crate) struct CallChunks {
+    stream: Option<Arc<Stream>>,
+    broadcast: Broadcast,
+    tool: Arc<str>,
+    owner: PrincipalId,
+    project: Option<ProjectId>,
+}
+
+impl CallChunks {
+    pub(super) fn new(
+        id: CallId,
+        tool: &OfferedTool,
+        caller: &Principal,
+        stream: Option<Arc<Stream>>,
+    ) -> Self {
+        Self {
+            stream,
+            broadcast: Broadcast::of(id.as_bytes()),
+            tool: Arc::clone(&tool.full_name),
+            owner: caller.id,
+            project: policy::provenance(caller, None).project,
+        }
+    }
+
+    /// Ends the stream: the call is over.
+    pub(super) fn end(&self, kernel: &Kernel) {
+        self.broadcast.end(kernel, self.source());
+        if let Some(stream) = &self.stream {
+            stream.finish();
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source { tool: &self.tool, job_id: None, owner: self.owner, project: self.project }
+    }
+}
+
 /// The destination of one call's chunks.
 #[derive(Debug, Clone)]
-pub struct ChunkSink(pub(super) Option<Arc<Stream>>);
+pub struct ChunkSink {
+    kernel: Arc<Kernel>,
+    chunks: Option<Arc<CallChunks>>,
+}
 
 impl ChunkSink {
-    /// Passes a chunk to the caller; waits while it is behind with lossless ones. A caller that
-    /// follows no stream gets none.
+    pub(super) const fn new(kernel: Arc<Kernel>, chunks: Option<Arc<CallChunks>>) -> Self {
+        Self { kernel, chunks }
+    }
+
+    /// Publishes a chunk and passes it to the caller; waits while the caller is behind with lossless
+    /// ones. A caller that follows no stream gets none.
     pub async fn send(&self, chunk: StreamChunk) {
-        if let Some(stream) = &self.0 {
+        let Some(chunks) = &self.chunks else { return };
+        let is_followed = chunks.stream.is_some();
+        chunks.broadcast.send(&self.kernel, chunks.source(), &chunk, is_followed);
+        if let Some(stream) = &chunks.stream {
             stream.send(chunk).await;
         }
     }
@@ -109,7 +164,7 @@ impl Lines {
     /// Offers tools on a line, or on one of its streams.
     pub(super) fn offer_on(
         &self,
-        principal: &ringback_proto::principal::Principal,
+        principal: &Principal,
         offer: LineOffer,
         stream: Option<StreamNo>,
     ) -> Result<Vec<Arc<str>>> {

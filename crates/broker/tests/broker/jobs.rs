@@ -133,7 +133,8 @@ async fn the_progress_of_a_stream_is_told_as_events_too() {
     };
     while replies.next().await.is_some() {}
     let (mut in_stream, mut in_job, mut states) = (0, 0, Vec::new());
-    while states.last() != Some(&JobState::Complete) {
+    let (mut n_started, mut has_ended) = (0, false);
+    while !has_ended || states.last() != Some(&JobState::Complete) {
         for published in subscription.next(10).await {
             match &published.event.event {
                 Event::StreamChunk { stream_id: id, chunk: StreamChunk::Progress { .. } } => {
@@ -141,10 +142,20 @@ async fn the_progress_of_a_stream_is_told_as_events_too() {
                 }
                 Event::JobProgress { job_id: id, .. } => in_job += usize::from(*id == job_id),
                 Event::JobStateChanged { state, .. } => states.push(*state),
+                Event::StreamStarted { stream_id: id, tool, job_id: of } => {
+                    assert_eq!((*id, tool.as_str(), *of), (stream_id, "job_sleep", Some(job_id)));
+                    assert_eq!(in_stream, 0, "before its first chunk");
+                    n_started += 1;
+                }
+                Event::StreamEnded { stream_id: id, job_id: of, data } => {
+                    assert_eq!((*id, *of, *data), (stream_id, Some(job_id), 0));
+                    has_ended = true;
+                }
                 other => panic!("{other:?}"),
             }
         }
     }
+    assert_eq!(n_started, 1);
     assert!(in_stream > 0 && in_stream == in_job, "{in_stream} {in_job}");
     assert_eq!(states, [JobState::Running, JobState::Complete]);
 }

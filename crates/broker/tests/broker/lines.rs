@@ -238,6 +238,7 @@ async fn a_caller_that_follows_gets_chunks_then_the_answer() {
     let (broker, who) = (&fixture.broker, &Credential::local());
     let mut gpu = broker.lines().open(who, &worker("gpu")).unwrap();
     gpu.offer(vec![tool("render")]).unwrap();
+    let mut subscription = broker.subscribe();
     let options = CallOptions { stream: true, ..CallOptions::default() };
     let caller = Caller { broker, who, edge: Edge::Http, options };
     let mut replies = caller.call("gpu_render", "{}");
@@ -266,6 +267,22 @@ async fn a_caller_that_follows_gets_chunks_then_the_answer() {
     let Some(ResponseEnvelope::StreamEnd { final_response, .. }) = last else { panic!("{last:?}") };
     assert_eq!(final_response, Some(ToolResponse::Passed(json("7"))));
     assert!(replies.next().await.is_none());
+    // Those who listen get the same, between its start and its end.
+    let mut told = Vec::new();
+    while !matches!(told.last(), Some(Event::StreamEnded { .. })) {
+        told.extend(subscription.next(10).await.iter().map(|told| told.event.event.clone()));
+    }
+    let [Event::StreamStarted { tool, job_id: None, .. }, rest @ ..] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(tool, "gpu_render");
+    let mut published = Vec::new();
+    for event in rest {
+        if let Event::StreamChunk { chunk, .. } = event {
+            published.push(chunk.clone());
+        }
+    }
+    assert_eq!(published, chunks);
 }
 
 /// Rule: a retry with the same request id never runs the tool twice.

@@ -18,6 +18,7 @@ use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::ServingState;
+use super::credit::CallCredit;
 use super::tools::{Asked, WorkerCall, WorkerTools};
 use crate::config::Config;
 use crate::link_loop::{LinkLoop, LoopEvent};
@@ -33,7 +34,7 @@ pub(super) struct WorkerTask {
     closing: mpsc::Receiver<oneshot::Sender<()>>,
     /// The Ready frame that is not answered yet.
     asked: Option<RequestId>,
-    calls: HashMap<RequestId, CancellationToken>,
+    calls: HashMap<RequestId, RunningCall>,
     calls_max: usize,
     running: JoinSet<Frame>,
     /// The request of each task, in case it panics.
@@ -43,6 +44,12 @@ pub(super) struct WorkerTask {
     places: Arc<Semaphore>,
     to_outbox: mpsc::Sender<Frame>,
     outbox: mpsc::Receiver<Frame>,
+}
+
+/// What the daemon may say about a call while it runs.
+struct RunningCall {
+    cancelled: CancellationToken,
+    credit: Arc<CallCredit>,
 }
 
 /// The worker's own work.
@@ -162,8 +169,8 @@ impl WorkerTask {
     }
 
     fn stop_all(&mut self) {
-        for (_, cancelled) in self.calls.drain() {
-            cancelled.cancel();
+        for (_, call) in self.calls.drain() {
+            call.cancelled.cancel();
         }
     }
 
@@ -195,16 +202,19 @@ impl WorkerTask {
                 self.on_request(frame);
             }
             Command::Cancel => {
-                if let Some(cancelled) = self.calls.remove(&frame.request_id) {
-                    cancelled.cancel();
+                if let Some(call) = self.calls.remove(&frame.request_id) {
+                    call.cancelled.cancel();
+                }
+            }
+            Command::Credit => {
+                if let (Some(call), Body::Credit(bytes)) =
+                    (self.calls.get(&frame.request_id), &frame.body)
+                {
+                    call.credit.add(*bytes);
                 }
             }
             Command::Reply if self.asked == Some(frame.request_id) => self.on_answer(frame),
-            Command::Reply
-            | Command::Heartbeat
-            | Command::Ready
-            | Command::Disconnect
-            | Command::Credit => {}
+            Command::Reply | Command::Heartbeat | Command::Ready | Command::Disconnect => {}
         }
     }
 
@@ -245,6 +255,7 @@ impl WorkerTask {
     fn begin(&mut self, asked: Asked, fields: RequestFields, arguments: Bytes) {
         let request_id = asked.request_id;
         let cancelled = CancellationToken::new();
+        let credit = Arc::<CallCredit>::default();
         let call = WorkerCall {
             request_id,
             stream_id: StreamId::from_random(*RequestId::random().as_bytes()),
@@ -253,6 +264,7 @@ impl WorkerTask {
             session_id: fields.session_id,
             deadline: Duration::from_millis(fields.deadline_ms),
             cancelled: cancelled.clone(),
+            credit: Arc::clone(&credit),
             outbox: self.to_outbox.clone(),
         };
         let (tools, places) = (Arc::clone(&self.tools), Arc::clone(&self.places));
@@ -273,7 +285,7 @@ impl WorkerTask {
             answered.outcome(done)
         });
         self.by_task.insert(running.id(), asked);
-        self.calls.insert(request_id, cancelled);
+        self.calls.insert(request_id, RunningCall { cancelled, credit });
     }
 
     /// Answers, unless the answer is no longer wanted.

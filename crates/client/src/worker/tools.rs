@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+use super::credit::CallCredit;
 
 /// The default number of calls that run at the same time.
 const CONCURRENCY: usize = 16;
@@ -146,6 +149,7 @@ pub struct WorkerCall {
     pub(super) session_id: Option<String>,
     pub(super) deadline: Duration,
     pub(super) cancelled: CancellationToken,
+    pub(super) credit: Arc<CallCredit>,
     pub(super) outbox: mpsc::Sender<Frame>,
 }
 
@@ -191,11 +195,25 @@ impl WorkerCall {
         &self.cancelled
     }
 
-    /// Sends a chunk to the caller; waits while the connection is full.
-    pub async fn send(&self, chunk: StreamChunk) {
+    /// Sends a chunk to the caller; waits while the connection is full, and with audio, MIDI or
+    /// content until the daemon grants credit. A call that is cancelled sends nothing more.
+    pub async fn send(&self, mut chunk: StreamChunk) {
+        let n_bytes = chunk.lossless_weight();
+        if n_bytes > 0 {
+            tokio::select! {
+                biased;
+                () = self.cancelled.cancelled() => return,
+                () = self.credit.take(n_bytes) => {}
+            }
+        }
+        let data = chunk.take_data();
         let chunk = ResponseEnvelope::StreamChunk { stream_id: self.stream_id, chunk };
+        let header = chunk.encode().into();
+        let body = match data {
+            Some(data) => Body::RawBinary { data, header },
+            None => Body::MsgPack(header),
+        };
         // A worker that has ended has no connection left.
-        let body = Body::MsgPack(chunk.encode().into());
         drop(self.outbox.send(Frame::new(Command::Reply, self.request_id, body)).await);
     }
 

@@ -3,14 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use ringback_broker::ChunkInbox;
+use ringback_proto::Result;
+use ringback_proto::any::Any;
 use ringback_proto::ids::{JobId, RequestId};
 use ringback_sync::lock;
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 
-use super::reply::WorkerReply;
-
-/// Chunks of one call that its caller has not read yet.
-const CHUNKS_MAX: usize = 256;
 /// Calls taken back whose answer may still arrive.
 const TAKEN_BACK_MAX: usize = 64;
 
@@ -33,11 +32,41 @@ pub(super) struct OpenCall {
     /// The job that its answer must name.
     pub(super) job_id: Option<JobId>,
     /// The destination of its chunks, and after the first also of its end, so that the order holds.
-    pub(super) chunks: Option<mpsc::Sender<WorkerReply>>,
+    pub(super) chunks: Option<OpenChunks>,
 }
 
-/// The broker's id of a call, the sender of its chunks, and the receiver if it has no reader yet.
-pub(super) type Chunks = (Arc<str>, mpsc::Sender<WorkerReply>, Option<mpsc::Receiver<WorkerReply>>);
+/// Where the chunks of a call go, and after them its end. Dropping it ends them.
+#[derive(Debug)]
+pub(super) struct OpenChunks {
+    inbox: Arc<ChunkInbox>,
+    end: Option<oneshot::Sender<Result<Any>>>,
+}
+
+impl OpenChunks {
+    /// The call has ended: its outcome follows the chunks. Returns it if no one waits for it.
+    pub(super) fn end(mut self, outcome: Result<Any>) -> Option<Result<Any>> {
+        match self.end.take() {
+            Some(end) => end.send(outcome).err(),
+            None => Some(outcome),
+        }
+    }
+}
+
+impl Drop for OpenChunks {
+    fn drop(&mut self) {
+        self.inbox.finish();
+    }
+}
+
+/// What passes on the chunks of a call, and then its end.
+#[derive(Debug)]
+pub(super) struct Passing {
+    pub(super) inbox: Arc<ChunkInbox>,
+    pub(super) end: oneshot::Receiver<Result<Any>>,
+}
+
+/// The broker's id of a call, where its chunks go, and what passes them on if nothing does yet.
+pub(super) type Chunks = (Arc<str>, Arc<ChunkInbox>, Option<Passing>);
 
 impl OpenCalls {
     pub(super) fn lock(&self) -> MutexGuard<'_, CallTable> {
@@ -57,16 +86,18 @@ impl OpenCalls {
         given.taken_back.push_back((request_id, call.id));
     }
 
-    /// The sender of a call's chunks, with the receiver at the first one.
+    /// Where a call's chunks go; with the first one also what passes them on.
     pub(super) fn chunks(&self, request_id: RequestId) -> Option<Chunks> {
         let mut given = self.lock();
         let call = given.open.get_mut(&request_id)?;
         if let Some(chunks) = &call.chunks {
-            return Some((Arc::clone(&call.id), chunks.clone(), None));
+            return Some((Arc::clone(&call.id), Arc::clone(&chunks.inbox), None));
         }
-        let (chunks, inbox) = mpsc::channel(CHUNKS_MAX);
-        call.chunks = Some(chunks.clone());
-        Some((Arc::clone(&call.id), chunks, Some(inbox)))
+        let inbox = Arc::<ChunkInbox>::default();
+        let (end, ended) = oneshot::channel();
+        call.chunks = Some(OpenChunks { inbox: Arc::clone(&inbox), end: Some(end) });
+        let passing = Passing { inbox: Arc::clone(&inbox), end: ended };
+        Some((Arc::clone(&call.id), inbox, Some(passing)))
     }
 
     /// The broker's id of a call that was taken back.

@@ -9,6 +9,8 @@ use ringback_proto::{Certainty, Error, ErrorKind, Result, StreamChunk};
 
 /// The result of a call that ends without one.
 const NIL: &[u8] = &[0xc0];
+/// The head of bytes.
+const BIN_OVERHEAD: usize = 5;
 
 /// A worker's message about a call.
 #[derive(Debug)]
@@ -18,43 +20,37 @@ pub(super) enum WorkerReply {
     End(Result<Any>, Option<String>),
 }
 
-impl WorkerReply {
-    pub(super) fn end(self) -> Option<Result<Any>> {
-        match self {
-            Self::Chunk(_) => None,
-            Self::End(outcome, _) => Some(outcome),
-        }
-    }
-}
-
 /// Decodes a Reply. `None` if it carries nothing for the caller.
 pub(super) fn said(frame: &Frame) -> Option<WorkerReply> {
-    let Body::MsgPack(body) = &frame.body else {
-        let error = Error::new(ErrorKind::UnsupportedContentType, "a worker must reply in MsgPack");
-        return Some(WorkerReply::End(Err(error.with_certainty(Certainty::MayHaveRun)), None));
+    let (body, data) = match &frame.body {
+        Body::MsgPack(body) => (body, None),
+        Body::RawBinary { data, header } => (header, Some(data)),
+        Body::Empty | Body::Credit(_) => {
+            let what = "a worker must reply in MsgPack or RawBinary";
+            let error = Error::new(ErrorKind::UnsupportedContentType, what);
+            return Some(WorkerReply::End(Err(error.with_certainty(Certainty::MayHaveRun)), None));
+        }
     };
-    match read(body) {
+    match read(body, data) {
         Ok(said) => said,
         Err(error) => Some(WorkerReply::End(Err(not_understood(error.message())), None)),
     }
 }
 
-/// Reads the body of a Reply. The worker's `stream_id` is ignored: the caller's stream has its own.
-fn read(body: &Bytes) -> Result<Option<WorkerReply>> {
-    let passed = |bytes: &[u8]| Any { format: Format::MsgPack, bytes: body.slice_ref(bytes) };
+/// Reads the body of a Reply, and the bytes that travelled beside it. The worker's `stream_id` is
+/// ignored: the caller's stream has its own.
+fn read(body: &Bytes, data: Option<&Bytes>) -> Result<Option<WorkerReply>> {
     let TopLevel::Map(fields) = msgpack::open(body)? else {
         return Err(Error::invalid("an envelope must be a map"));
     };
     let end = match fields.get("kind").and_then(msgpack::as_text) {
         Some("stream_start") => return Ok(None),
         Some("stream_chunk") => {
-            let chunk = fields.get("chunk").unwrap_or_default();
-            let chunk = rmp_serde::from_slice(chunk)
-                .map_err(|error| Error::invalid(format!("invalid chunk: {error:.200}")))?;
+            let chunk = StreamChunk::decode(fields.get("chunk").unwrap_or_default(), data)?;
             return Ok(Some(WorkerReply::Chunk(chunk)));
         }
-        Some("stream_end") => Ok(fields.get("final_response").map_or_else(nil, passed)),
-        Some("success") => Ok(fields.get("response").map_or_else(nil, passed)),
+        Some("stream_end") => Ok(response(body, fields.get("final_response"), data)?),
+        Some("success") => Ok(response(body, fields.get("response"), data)?),
         Some("error") => {
             let error = ToolError::decode(body);
             Err(error.ok_or_else(|| Error::invalid("invalid error"))?.into())
@@ -65,8 +61,29 @@ fn read(body: &Bytes) -> Result<Option<WorkerReply>> {
     Ok(Some(WorkerReply::End(end, job_id)))
 }
 
-fn nil() -> Any {
-    Any { format: Format::MsgPack, bytes: Bytes::from_static(NIL) }
+/// Reads a response; of RawBinary, its bytes are its field `data`, or all of it if part 7 has none.
+fn response(body: &Bytes, encoded: Option<&[u8]>, data: Option<&Bytes>) -> Result<Any> {
+    let bytes = match (encoded, data) {
+        (None, None) => Bytes::from_static(NIL),
+        (Some(encoded), None) => body.slice_ref(encoded),
+        (None | Some(NIL), Some(data)) => bin(data).into(),
+        (Some(encoded), Some(data)) => {
+            let TopLevel::Map(fields) = msgpack::open(encoded)? else {
+                return Err(Error::invalid("a response with RawBinary must be a map or absent"));
+            };
+            if fields.get("data").is_some() {
+                return Err(Error::invalid("`data` is in part 6 and in part 7"));
+            }
+            msgpack::with_field(encoded, "data", &bin(data))?.into()
+        }
+    };
+    Ok(Any { format: Format::MsgPack, bytes })
+}
+
+fn bin(data: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(data.len() + BIN_OVERHEAD);
+    rmp::encode::write_bin(&mut bytes, data).expect("a Vec takes everything");
+    bytes
 }
 
 fn not_understood(why: &str) -> Error {

@@ -33,7 +33,7 @@ async fn next_event(subscriber: &mut Subscriber) -> SequencedEvent {
         match within("an event", subscriber.next()).await.unwrap() {
             Notice::Event(event) => return event,
             Notice::Missed(gap) => panic!("missed {gap:?}"),
-            Notice::Other { .. } => {}
+            Notice::Data(_) | Notice::Other { .. } => {}
         }
     }
 }

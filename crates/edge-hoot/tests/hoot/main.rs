@@ -8,6 +8,7 @@
 
 mod calls;
 mod content;
+mod credit;
 mod events;
 mod faults;
 mod frames;
@@ -15,6 +16,7 @@ mod identity;
 mod limits;
 mod stalls;
 mod strangers;
+mod streams;
 mod support;
 mod tokens;
 mod workers;

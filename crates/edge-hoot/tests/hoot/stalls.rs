@@ -9,13 +9,6 @@ use ringback_testkit::{Hello, RawPeer, Setup, pass, wait_for, within};
 
 use crate::support::*;
 
-/// Returns the resident memory of the process, in bytes.
-fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
-}
-
 /// How long a peer may read nothing while much waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Far more replies than its budget and the buffers on the way hold.

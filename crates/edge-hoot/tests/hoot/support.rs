@@ -109,3 +109,10 @@ pub(crate) fn content(n_bytes: usize) -> Bytes {
     let bytes = (0..n_bytes).map(|index| ((index * 167 + index / 256) % 256) as u8);
     bytes.collect::<Vec<_>>().into()
 }
+
+/// Returns the resident memory of the process, in bytes.
+pub(crate) fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}

@@ -96,7 +96,7 @@ fn heard(notice: &Notice, jobs: &BTreeSet<JobId>) -> Option<Heard> {
             None
         }
         Notice::Missed(_) => Some(Heard::Unclear),
-        Notice::Other { .. } => None,
+        Notice::Data(_) | Notice::Other { .. } => None,
     }
 }
 

@@ -120,6 +120,8 @@ async fn follow(target: &Target, screen: Screen, args: &EventsArgs) -> Result<()
         match subscriber.next().await? {
             Notice::Event(event) => screen.item(&event, event_text)?,
             Notice::Missed(gap) => screen.item(&missed(&gap), |_| gap_text(&gap))?,
+            // It subscribes to events only.
+            Notice::Data(_) => {}
             // An event type this build does not know.
             Notice::Other { topic, body } => {
                 screen.remark(format_args!(
@@ -168,6 +170,10 @@ pub(crate) fn event_text(event: &SequencedEvent) -> String {
         }
         Event::SessionStateChanged { session_id, status, .. } => {
             format!("{session_id} is {}", status.as_str())
+        }
+        Event::StreamStarted { stream_id, tool, .. } => format!("{stream_id} of {tool}"),
+        Event::StreamEnded { stream_id, data, .. } => {
+            format!("{stream_id} with {data} pieces of data")
         }
         Event::GardenTransport(transport) => {
             format!("{} at beat {}", transport.state.as_str(), transport.position_beats)

@@ -10,9 +10,10 @@ use ringback_client::line::{
     Line, LineCall, LineConfig, LineEvent, LineParty, LineResult, LineTool,
 };
 use ringback_client::{Config, Credentials, Worker, WorkerCall, WorkerTools};
+use ringback_proto::data::Data;
 use ringback_proto::ready::OfferedTool;
 use ringback_proto::secret::Secret;
-use ringback_proto::{Error, ErrorKind};
+use ringback_proto::{Error, ErrorKind, StreamChunk};
 use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -162,9 +163,14 @@ struct SlowInput {
     ms: u64,
 }
 
+#[derive(serde::Deserialize)]
+struct PourInput {
+    bytes: usize,
+}
+
 /// Returns the checks that a worker with these flaws fails.
 fn worker_failed(flaws: WorkerFlaws) -> Vec<String> {
-    failed(&["worker", "--silence", "3"], 10, move |url, token| serve(url, token, flaws))
+    failed(&["worker", "--silence", "3"], 12, move |url, token| serve(url, token, flaws))
 }
 
 async fn serve(url: String, token: Secret, flaws: WorkerFlaws) {
@@ -184,6 +190,16 @@ async fn serve(url: String, token: Secret, flaws: WorkerFlaws) {
                 () = call.cancelled().cancelled() => Err(Error::cancelled("as asked")),
                 () = tokio::time::sleep(Duration::from_millis(ms)) => echo(&call),
             }
+        })
+        .raw_tool(named("pour"), move |call: WorkerCall| async move {
+            let mut left = call.decode::<PourInput>()?.bytes;
+            while left > 0 {
+                let data = Data::from(vec![7; left.min(100_000)]);
+                left -= data.0.len();
+                let mime_type = "application/octet-stream".to_owned();
+                call.send(StreamChunk::PartialContent { data, mime_type }).await;
+            }
+            echo(&call)
         })
         .raw_tool(named("fail"), move |call: WorkerCall| async move {
             if flaws.answers_failure_with_success {
@@ -213,6 +229,7 @@ fn a_worker_that_works_off_a_queue_and_hides_failures_is_found_out() {
     let expected = [
         "runs two calls at once",
         "answers a failure with an error",
+        "waits for credit",
         "gives a sign of life when idle",
     ];
     assert_eq!(worker_failed(flaws), expected);

@@ -16,10 +16,12 @@ mod piece;
 mod predictor;
 mod writer;
 
+use std::cell::Cell;
+
 use rand::SeedableRng as _;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use crate::smf::Sequence;
+use crate::smf::{Event, Sequence};
 pub use judgement::{Judgement, judge};
 use model::Model;
 pub use piece::{Piece, PieceError};
@@ -88,6 +90,20 @@ pub fn compose(
     settings: &Settings,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Composition, CompositionStopped> {
+    compose_aloud(task, settings, go_on, &|_| ())
+}
+
+/// Composes, and passes on the events of the file in order, as soon as they are certain: those of new
+/// music and continuations while it is written, those of bridges and loops once the best is chosen.
+///
+/// # Errors
+/// If it was stopped.
+pub fn compose_aloud(
+    task: Task<'_>,
+    settings: &Settings,
+    go_on: &dyn Fn() -> bool,
+    hear: &dyn Fn(&[Event]),
+) -> Result<Composition, CompositionStopped> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(settings.seed);
     let settings = Settings { n_notes: settings.n_notes.clamp(1, NOTES_MAX), ..*settings };
     let given: Vec<&Piece> = match task {
@@ -104,20 +120,18 @@ pub fn compose(
         None => model.example(&mut rng).clone(),
     };
     let mut writer = Writer { model: &model, settings, frame: &frame, rng: &mut rng, go_on };
+    let voice = Voice { frame: &frame, hear, next: Cell::new(0) };
+    let mut aloud = |before: &[piece::Note]| -> Result<_, CompositionStopped> {
+        let phrase = writer.phrase(before, true, &|notes, end| voice.partial(before, notes, end))?;
+        Ok((before.to_vec(), phrase))
+    };
     let (before, phrase) = match task {
-        Task::New => (Vec::new(), writer.phrase(&[], true)?),
-        Task::Seeded(piece) => {
-            let opening = piece.opening();
-            let phrase = writer.phrase(opening, true)?;
-            (opening.to_vec(), phrase)
-        }
-        Task::Continue(piece) => {
-            let phrase = writer.phrase(&piece.notes, true)?;
-            (piece.notes.clone(), phrase)
-        }
+        Task::New => aloud(&[])?,
+        Task::Seeded(piece) => aloud(piece.opening())?,
+        Task::Continue(piece) => aloud(&piece.notes)?,
         Task::Bridge(from, to) => {
             let best = best_of(&mut writer, |writer| {
-                let phrase = writer.phrase(&from.notes, false)?;
+                let phrase = writer.phrase(&from.notes, false, &|_, _| ())?;
                 let likelihood = to.map_or(0.0, |to| writer.joins(&phrase, to));
                 Ok((phrase, likelihood))
             })?;
@@ -133,7 +147,53 @@ pub fn compose(
             (Vec::new(), best)
         }
     };
-    Ok(finish(&frame, before, phrase))
+    let composed = finish(&frame, before, phrase);
+    voice.pass_on(&composed.sequence, u64::MAX);
+    Ok(composed)
+}
+
+/// Passes on the events of a composition that are certain.
+struct Voice<'a> {
+    frame: &'a Piece,
+    hear: &'a dyn Fn(&[Event]),
+    /// The events before this tick were passed on.
+    next: Cell<u64>,
+}
+
+impl Voice<'_> {
+    /// The notes so far, of which only the last may still change. Later ones start at `end` or after
+    /// it.
+    fn partial(&self, before: &[piece::Note], notes: &[piece::Note], end: i64) {
+        let Some(last) = notes.last() else { return };
+        let all = [before, notes].concat();
+        let shift = shift_of(&all, self.frame);
+        let certain = u64::try_from(last.at - shift).unwrap_or(0);
+        self.pass_on(&self.frame.sequence(&shifted(all, shift), end - shift), certain);
+    }
+
+    /// Passes on the events before a tick.
+    fn pass_on(&self, sequence: &Sequence, before: u64) {
+        let is_new = |event: &&Event| (self.next.get()..before).contains(&event.tick);
+        let new: Vec<_> = sequence.tracks.iter().flatten().filter(is_new).cloned().collect();
+        if !new.is_empty() {
+            (self.hear)(&new);
+        }
+        self.next.set(self.next.get().max(before));
+    }
+}
+
+/// Returns how much earlier the music starts in its file: a phrase after other music starts in a bar
+/// of its own.
+fn shift_of(notes: &[piece::Note], frame: &Piece) -> i64 {
+    let first = notes.first().map_or(0, |note| note.at);
+    first - first.rem_euclid(frame.bar)
+}
+
+fn shifted(mut notes: Vec<piece::Note>, shift: i64) -> Vec<piece::Note> {
+    for note in &mut notes {
+        note.at -= shift;
+    }
+    notes
 }
 
 fn best_of(
@@ -155,13 +215,8 @@ fn finish(frame: &Piece, before: Vec<piece::Note>, phrase: Phrase) -> Compositio
     let n_notes = phrase.notes.len();
     let mut notes = before;
     notes.extend(phrase.notes);
-    // A phrase after other music starts in a bar of its own.
-    let first = notes.first().map_or(0, |note| note.at);
-    let shift = first - first.rem_euclid(frame.bar);
-    for note in &mut notes {
-        note.at -= shift;
-    }
+    let shift = shift_of(&notes, frame);
     let end = phrase.end - shift;
-    let sequence = frame.sequence(&notes, end);
+    let sequence = frame.sequence(&shifted(notes, shift), end);
     Composition { seconds: sequence.seconds(), sequence, n_notes }
 }

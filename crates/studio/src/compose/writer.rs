@@ -45,17 +45,21 @@ pub(super) struct Writer<'a> {
 
 impl Writer<'_> {
     /// Writes a phrase after earlier notes. With `comes_home` it ends on the tonic at the end of a
-    /// bar.
+    /// bar. `hear` gets the notes so far now and then, and where the next one starts.
     pub(super) fn phrase(
         &mut self,
         before: &[Note],
         comes_home: bool,
+        hear: &dyn Fn(&[Note], i64),
     ) -> Result<Phrase, CompositionStopped> {
         let mut phrase = self.start(before);
         let n_notes = self.settings.n_notes;
         let n_notes_max = if comes_home { n_notes + CADENCE_NOTES_MAX } else { n_notes };
         while phrase.notes.len() < n_notes_max {
             let rhythm = self.note(&mut phrase)?;
+            if phrase.notes.len().is_multiple_of(NOTES_BETWEEN_LOOKS) {
+                hear(&phrase.notes, phrase.end);
+            }
             let ends_bar = phrase.end.rem_euclid(self.frame.bar) == 0;
             if phrase.notes.len() >= n_notes && ends_bar && rhythm.gap > 0 && self.is_home(&phrase)
             {

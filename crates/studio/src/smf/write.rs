@@ -28,6 +28,23 @@ impl Sequence {
     }
 }
 
+/// What precedes the first message of a written file of one track: its header, the header of the
+/// track, and a delta of 0.
+const BEFORE_MESSAGE: usize = 14 + 8 + 1;
+/// What follows its last message: a delta of 0, and the end of the track.
+const AFTER_MESSAGE: usize = 1 + 3;
+
+impl Message {
+    /// Returns the message as it stands in a MIDI file, with its status byte.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let track = vec![Event { tick: 0, message: self.clone() }];
+        let file = Sequence { timing: Timing::PerQuarter(1), tracks: vec![track] }.write();
+        let end = file.len().saturating_sub(AFTER_MESSAGE);
+        file.get(BEFORE_MESSAGE..end).unwrap_or_default().to_vec()
+    }
+}
+
 fn timing(timing: Timing) -> midly::Timing {
     match timing {
         Timing::PerQuarter(ticks) => midly::Timing::Metrical(u15::new(ticks.clamp(1, 0x7fff))),

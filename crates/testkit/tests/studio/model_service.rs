@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use bytes::Bytes;
@@ -32,7 +33,13 @@ pub(crate) struct ModelService {
 impl ModelService {
     /// Answers with a status and JSON.
     pub(crate) async fn answering(status: u16, answer: Value) -> Self {
-        Self::start(status, Some(answer)).await
+        Self::start(status, Some(("application/json", answer.to_string()))).await
+    }
+
+    /// Streams an answer, a line for each part.
+    pub(crate) async fn streaming(lines: &[Value]) -> Self {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        Self::start(200, Some(("application/x-ndjson", text))).await
     }
 
     /// Never answers.
@@ -40,7 +47,7 @@ impl ModelService {
         Self::start(200, None).await
     }
 
-    async fn start(status: u16, answer: Option<Value>) -> Self {
+    async fn start(status: u16, answer: Option<(&'static str, String)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let (seen, asked) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
@@ -55,7 +62,9 @@ impl ModelService {
             let answer = answer.clone();
             async move {
                 match answer {
-                    Some(answer) => (StatusCode::from_u16(status).unwrap(), answer.to_string()),
+                    Some((kind, answer)) => {
+                        (StatusCode::from_u16(status).unwrap(), [(CONTENT_TYPE, kind)], answer)
+                    }
                     None => std::future::pending().await,
                 }
             }

@@ -249,6 +249,73 @@ async fn what_a_service_does_wrong_is_typed() {
     daemon.stop().await;
 }
 
+/// REQ: `orpheus_*` send `partial_midi` while they compose; together it is the file.
+#[tokio::test(flavor = "multi_thread")]
+async fn music_is_heard_while_it_is_composed() {
+    let daemon = with_music().await;
+    let client = daemon.admin().await;
+    let request = OrpheusGenerateRequest {
+        max_tokens: Some(900),
+        num_variations: Some(1),
+        ..generate(7)
+    };
+    let mut stream = client.stream::<OrpheusGenerate>(request).unwrap();
+    let (mut parts, mut heard, mut made) = (0, Vec::new(), None);
+    while let Some(item) = within("an item", stream.next()).await {
+        match item.unwrap() {
+            StreamItem::Chunk(StreamChunk::PartialMidi { events }) => {
+                parts += 1;
+                heard.extend(events.into_iter().map(|event| (event.tick, event.data.0.to_vec())));
+            }
+            StreamItem::Started { .. } | StreamItem::Chunk(_) => {}
+            StreamItem::End(response) => made = response,
+        }
+    }
+    let made = made.unwrap().artifacts.remove(0);
+    let file = Sequence::read(&content(&client, made.content_hash).await).unwrap();
+    let written: Vec<_> =
+        file.tracks[0].iter().map(|event| (event.tick, event.message.bytes())).collect();
+    assert_eq!(heard, written);
+    assert!(parts > 2, "{parts}");
+    daemon.stop().await;
+}
+
+/// REQ: `musicgen_generate` and `yue_generate` pass on the progress and the sound that a service
+/// streams.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_service_streams_reaches_the_caller() {
+    let samples: Vec<u8> = [0.5_f32, -0.5].map(f32::to_le_bytes).concat();
+    let service = ModelService::streaming(&[
+        json!({"progress": 40.0, "message": "a clock"}),
+        json!({"audio_base64": base64(&samples), "sample_rate": 32_000, "channels": 1}),
+        json!({"result": {"audio_base64": base64(&clicks(2)), "sample_rate": 22_050}}),
+    ])
+    .await;
+    let daemon = service.setup(&[Service::Musicgen, Service::Yue]).start().await;
+    let client = daemon.admin().await;
+    let mut stream = client.stream::<YueGenerate>(song()).unwrap();
+    let (mut chunks, mut made) = (Vec::new(), None);
+    while let Some(item) = within("an item", stream.next()).await {
+        match item.unwrap() {
+            StreamItem::Started { .. } => {}
+            StreamItem::Chunk(chunk) => chunks.push(chunk),
+            StreamItem::End(response) => made = response,
+        }
+    }
+    let samples = samples.into();
+    let audio = StreamChunk::PartialAudio { samples, sample_rate: 32_000, channels: 1 };
+    assert!(chunks.contains(&audio), "{chunks:?}");
+    let is_told = |chunk: &StreamChunk| {
+        matches!(chunk, StreamChunk::Progress { percent, message } if *percent == 40.0 && message == "a clock")
+    };
+    assert!(chunks.iter().any(is_told), "{chunks:?}");
+    assert_eq!(made.unwrap().artifacts[0].duration_seconds, Some(2.0));
+    let request = MusicgenGenerateRequest::default();
+    let made = within("it", client.call::<MusicgenGenerate>(request)).await.unwrap();
+    assert_eq!(made.artifacts[0].duration_seconds, Some(2.0));
+    daemon.stop().await;
+}
+
 /// REQ: long work is a job with progress, and cancelling it ends the request to its service.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_of_a_service_is_followed_and_cancelled_in_the_middle() {

@@ -1,17 +1,19 @@
 //! SoundFonts, renders and analyses over HOOT01.
 
 use std::process::Command;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use ringback_client::{Client, StreamItem};
-use ringback_proto::ErrorKind;
+use ringback_client::{Client, Notice, StreamItem, Subscriber};
 use ringback_proto::chunk::StreamChunk;
+use ringback_proto::event::{SequencedData, StreamData};
 use ringback_proto::ids::BlobHash;
 use ringback_proto::record::JobState;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
 use ringback_proto::value::Value;
+use ringback_proto::{ErrorKind, Event};
 use ringback_testkit::within;
 
 use crate::support::*;
@@ -147,6 +149,66 @@ async fn a_render_streams_its_sound_and_ends_as_an_artifact() {
     let artifact = within("it", client.call::<ArtifactGet>(get)).await.unwrap();
     assert_eq!(artifact.parent_id, Some(made.artifact_id));
     daemon.stop().await;
+}
+
+/// REQ: IOPub carries the sound of a render that nobody follows, on the stream of its job.
+#[tokio::test(flavor = "multi_thread")]
+async fn subscribers_hear_a_render_that_nobody_follows() {
+    let daemon = with_music().await;
+    let client = daemon.admin().await;
+    let topics = ["stream.started", "stream.ended", "stream.data."];
+    let mut subscriber = daemon.subscriber(daemon.admin_token(), &topics).await;
+    let request = MidiToWavRequest { format: Some(SampleFormat::F32), ..render(&client, 8).await };
+    // Until the subscription is in force from the first piece on.
+    let (made, sound) = loop {
+        let made = within("it", client.call::<MidiToWav>(request.clone())).await.unwrap();
+        let heard = tokio::time::timeout(SOON, heard(&mut subscriber)).await;
+        if let Ok((first, last, n_pieces, sound)) = heard
+            && (first, last) == (1, n_pieces)
+        {
+            break (made, sound);
+        }
+    };
+    let get = CasGetRequest { hash: made.artifacts[0].content_hash, offset: None, length: None };
+    let wav = within("it", client.call::<CasGet>(get)).await.unwrap().data.0;
+    assert!(!sound.is_empty() && wav.ends_with(&sound), "the sound is that of the file");
+    assert!(wav.len() - sound.len() < 100, "nothing but the header is missing");
+    daemon.stop().await;
+}
+
+/// How long to wait for a stream that may have ended before the subscription was in force.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Reads a stream to its end: the numbers of its first and last piece, how many there were, and the
+/// sound.
+async fn heard(subscriber: &mut Subscriber) -> (u64, u64, u64, Vec<u8>) {
+    let (mut first, mut last, mut sound) = (0, 0, Vec::new());
+    let mut started = None;
+    loop {
+        match within("a notice", subscriber.next()).await.unwrap() {
+            Notice::Data(SequencedData { topic_seq, event, .. }) => {
+                let StreamData::Chunk { stream_id, chunk } = event;
+                if started.is_some_and(|started| started != stream_id) || last > topic_seq {
+                    (first, sound) = (0, Vec::new());
+                }
+                (first, last) = (if first == 0 { topic_seq } else { first }, topic_seq);
+                let StreamChunk::PartialAudio { samples, .. } = chunk else { panic!("{chunk:?}") };
+                sound.extend_from_slice(&samples.0);
+            }
+            Notice::Event(event) => match event.event {
+                Event::StreamStarted { stream_id, tool, job_id } => {
+                    assert_eq!((tool.as_str(), job_id.is_some()), ("midi_to_wav", true));
+                    (started, first, sound) = (Some(stream_id), 0, Vec::new());
+                }
+                Event::StreamEnded { stream_id, data, .. } => {
+                    assert!(started.is_none_or(|started| started == stream_id));
+                    return (first, last, data, sound);
+                }
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 /// REQ: a render that is cancelled in the middle stops, and makes nothing.

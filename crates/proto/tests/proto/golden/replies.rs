@@ -8,7 +8,9 @@ use ringback_proto::any::{Any, Format};
 use ringback_proto::chunk::{LogLevel, MidiEvent, StreamChunk};
 use ringback_proto::data::Data;
 use ringback_proto::error::ToolError;
-use ringback_proto::event::{ClientToolCall, ClientTools, Heads, SequencedEvent};
+use ringback_proto::event::{
+    ClientToolCall, ClientTools, Heads, SequencedData, SequencedEvent, StreamData,
+};
 use ringback_proto::ids::{ArtifactId, BlobHash, JobId, ProjectId, SessionId, StreamId};
 use ringback_proto::record::{JobState, SessionState};
 use ringback_proto::request::{AckResponse, JobSleepRequest, PingRequest, SleptResponse};
@@ -198,6 +200,8 @@ pub(crate) fn events() -> String {
             project_id: ProjectId::from_random([0x11; 16]),
             status: SessionState::Idle,
         },
+        Event::StreamStarted { stream_id: STREAM, tool: "midi_to_wav".into(), job_id: Some(JOB) },
+        Event::StreamEnded { stream_id: STREAM, job_id: None, data: 3 },
         garden::published(garden::transport()),
         garden::published(garden::region()),
         garden::published(garden::trouble()),
@@ -209,6 +213,11 @@ pub(crate) fn events() -> String {
         let event = SequencedEvent { epoch: 1 << 63, seq: u64::MAX, topic_seq: 1, at_ms: 0, event };
         vector(&mut page, name, &event);
     }
+    let samples = Data::from(vec![0, 0, 0, 0x3f]);
+    let chunk = StreamChunk::PartialAudio { samples, sample_rate: 48_000, channels: 1 };
+    let event = StreamData::Chunk { stream_id: STREAM, chunk };
+    let data = SequencedData { epoch: 1 << 63, seq: u64::MAX, topic_seq: 1, at_ms: 0, event };
+    vector(&mut page, &format!("{}{STREAM}", StreamData::TOPIC_PREFIX), &data);
     let topics =
         BTreeMap::from([("job.state_changed".into(), 1), ("stream.chunk".into(), u64::MAX)]);
     vector(&mut page, Heads::TOPIC, &Heads { epoch: 1 << 63, seq: u64::MAX, at_ms: 0, topics });

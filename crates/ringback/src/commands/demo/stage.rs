@@ -128,7 +128,7 @@ impl EventLog {
                 let text = format!("events {:?} of {} did not arrive", gap.missed, gap.topic);
                 return Err(Failure::Wrong(text));
             }
-            Notice::Other { .. } => {}
+            Notice::Data(_) | Notice::Other { .. } => {}
         }
         Ok(())
     }

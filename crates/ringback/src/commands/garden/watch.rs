@@ -98,11 +98,13 @@ async fn follow(client: &Client, mut subscriber: Subscriber, beats: u32) -> Resu
                 | Event::ClientToolExecuting(_)
                 | Event::ClientToolCompleted { .. }
                 | Event::ClientToolFailed { .. }
-                | Event::SessionStateChanged { .. } => {}
+                | Event::SessionStateChanged { .. }
+                | Event::StreamStarted { .. }
+                | Event::StreamEnded { .. } => {}
             },
             // What was missed is in the timeline and the status.
             Notice::Missed(_) => refresh(client, &mut view).await?,
-            Notice::Other { .. } => {}
+            Notice::Data(_) | Notice::Other { .. } => {}
         }
     }
 }

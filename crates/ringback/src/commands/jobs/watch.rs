@@ -100,6 +100,8 @@ impl Board {
             | Event::ClientToolCompleted { .. }
             | Event::ClientToolFailed { .. }
             | Event::SessionStateChanged { .. }
+            | Event::StreamStarted { .. }
+            | Event::StreamEnded { .. }
             | Event::GardenTransport(_)
             | Event::GardenRegion(_)
             | Event::GardenTrouble(_)

@@ -22,10 +22,11 @@ use crate::screen::Screen;
 #[derive(Debug, Args)]
 #[command(
     after_help = "This process acts as the daemon. The candidate connects a DEALER (PLAIN, any user name, the token \
-                  as\npassword) and offers three tools with Ready, under any service: `echo` returns its arguments, \
+                  as\npassword) and offers four tools with Ready, under any service: `echo` returns its arguments, \
                   `slow`\nreports progress, returns its arguments after `ms` milliseconds and stops when it is \
-                  cancelled,\n`fail` answers with an error. The kit calls the tools, cancels calls, cuts the \
-                  connection, and\nreports the results.\n\n\
+                  cancelled,\n`fail` answers with an error, `pour` sends `bytes` bytes in chunks of \
+                  `partial_content` before its\nanswer. The kit calls the tools, cancels calls, cuts the \
+                  connection, and reports the results.\n\n\
                   COMMAND finds the address in RINGBACK_DAEMON and the token in RINGBACK_TOKEN."
 )]
 pub struct WorkerArgs {

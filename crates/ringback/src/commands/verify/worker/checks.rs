@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_proto::StreamChunk;
+use ringback_proto::chunk::FIRST_CREDIT;
 use ringback_proto::data::Data;
 use ringback_proto::frame::{Body, Command, Frame};
-use ringback_proto::ids::RequestId;
+use ringback_proto::ids::{JobId, RequestId};
 use ringback_proto::value::Value;
 
 use super::message::CallMessage;
@@ -22,6 +23,12 @@ const LARGE_BYTES: usize = 1 << 20;
 const SLOW_MS: i64 = 1500;
 /// Longer than the one above.
 const SLOWER_MS: i64 = 3000;
+/// Enough for a candidate that does not wait for credit to send something.
+const SHORT_MS: i64 = 300;
+/// Far more than flows without credit.
+const POURED_BYTES: u64 = 4 << 20;
+/// The bytes of each Credit.
+const CREDIT_STEP: u64 = 512 << 10;
 /// An unassigned command number: a later version may add commands.
 const UNKNOWN_COMMAND: u16 = 99;
 /// The index of the part with the command.
@@ -40,6 +47,8 @@ pub(super) async fn run(
     report.tell("reports progress before it answers", tells_progress(daemon).await)?;
     report.tell("answers a failure with an error", fails(daemon).await)?;
     report.tell("heeds Cancel", heeds_cancel(daemon).await)?;
+    report.tell("returns the job_id of a call", returns_job_id(daemon).await)?;
+    report.tell("waits for credit", waits_for_credit(daemon).await)?;
     report.tell("gives a sign of life when idle", lives(daemon, silence).await)?;
     report.tell("offers its tools again after a cut", survives_cut(daemon).await)?;
     report.tell("sends only complete frames", sends_frames(daemon))
@@ -143,6 +152,70 @@ async fn heeds_cancel(daemon: &MockDaemon) -> Verdict {
         None | Some(CallMessage::End(Err(_))) => Ok(()),
         Some(_) => Err("a call that was cancelled with Cancel ran to its end".to_owned()),
     }
+}
+
+async fn returns_job_id(daemon: &MockDaemon) -> Verdict {
+    let job_id = JobId::from_random(*RequestId::random().as_bytes()).to_string();
+    for tool in ["echo", "fail"] {
+        let call = daemon.call_of_job(tool, &Value::Map(Vec::new()), Some(&job_id)).await?;
+        daemon.end(call, PATIENCE).await.ok_or_else(|| unanswered(tool))?;
+        match daemon.job_of(call) {
+            Some(named) if named == job_id => {}
+            named => {
+                return Err(format!(
+                    "a call of `{tool}` with the job_id `{job_id}` was answered with {named:?}; return \
+                     it unchanged beside `kind`"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn waits_for_credit(daemon: &MockDaemon) -> Verdict {
+    let size = i64::try_from(POURED_BYTES).map_err(|error| error.to_string())?;
+    let arguments = Value::Map(vec![("bytes".to_owned(), Value::Int(size))]);
+    let call = daemon.call("pour", &arguments).await?;
+    let verdict = pours_on_credit(daemon, call).await;
+    if verdict.is_err() {
+        daemon.cancel(call).await?;
+    }
+    verdict
+}
+
+/// Grants credit step by step, and checks what was sent before each.
+async fn pours_on_credit(daemon: &MockDaemon, call: RequestId) -> Verdict {
+    let mut granted = FIRST_CREDIT;
+    while granted < POURED_BYTES {
+        if !daemon.poured(call, granted, PATIENCE).await {
+            return Err(format!(
+                "`pour` sent less than the {granted} bytes that may flow within {PATIENCE:?}; a Credit \
+                 carries the id of its call"
+            ));
+        }
+        // Once another call has taken its time, what does not wait has been sent too.
+        let slow = daemon.call("slow", &ms(SHORT_MS)).await?;
+        succeeded(daemon, slow).await?;
+        let said = daemon.said_of(call);
+        let mut sent = 0;
+        for weight in said.iter().map(CallMessage::lossless_weight).filter(|weight| *weight > 0) {
+            if sent >= granted {
+                return Err(format!(
+                    "`pour` sent a chunk after {sent} bytes, with credit for {granted}; the first \
+                     {FIRST_CREDIT} need none"
+                ));
+            }
+            sent += weight;
+        }
+        daemon.grant(call, CREDIT_STEP).await?;
+        granted += CREDIT_STEP;
+    }
+    succeeded(daemon, call).await?;
+    let sent: u64 = daemon.said_of(call).iter().map(CallMessage::lossless_weight).sum();
+    if sent == POURED_BYTES {
+        return Ok(());
+    }
+    Err(format!("`pour` was to send {POURED_BYTES} bytes and sent {sent}"))
 }
 
 async fn lives(daemon: &MockDaemon, silence: Duration) -> Verdict {

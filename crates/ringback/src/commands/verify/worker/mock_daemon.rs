@@ -24,7 +24,7 @@ use super::message::{CallMessage, WorkerMessage, read};
 use super::zmtp::{self, PeerMessage};
 
 /// The tools a candidate has to offer.
-const TOOLS: [&str; 3] = ["echo", "slow", "fail"];
+const TOOLS: [&str; 4] = ["echo", "slow", "fail", "pour"];
 /// The deadline of calls; far longer than any check takes.
 const DEADLINE_MS: u64 = 60_000;
 /// Frames queued for the candidate: a few more than the checks send at once.
@@ -54,6 +54,8 @@ struct Observations {
     link: Option<Link>,
     n_links: u64,
     of_calls: HashMap<RequestId, Vec<CallMessage>>,
+    /// The job that the end of a call names.
+    job_ids: HashMap<RequestId, Option<String>>,
     misfits: Vec<String>,
 }
 
@@ -63,7 +65,7 @@ struct Link {
     number: u64,
     outbox: mpsc::Sender<Vec<u8>>,
     cut: CancellationToken,
-    /// The service, once the three tools are offered.
+    /// The service, once the tools are offered.
     service: Option<Text>,
 }
 
@@ -72,6 +74,8 @@ struct Link {
 struct RequestBody<'a> {
     tool: &'a str,
     arguments: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<&'a str>,
     deadline_ms: u64,
 }
 
@@ -101,19 +105,50 @@ impl MockDaemon {
         offered.await.ok_or_else(|| {
             let misfits = self.misfits().join("; ");
             let why = if misfits.is_empty() { "it did not connect" } else { &misfits };
-            format!("no candidate offered `echo`, `slow` and `fail` within {wait:?}: {why}")
+            format!("no candidate offered `echo`, `slow`, `fail` and `pour` within {wait:?}: {why}")
         })
     }
 
     /// Sends the candidate a call.
     pub(super) async fn call(&self, tool: &str, arguments: &Value) -> Result<RequestId, String> {
-        let given = RequestBody { tool, arguments, deadline_ms: DEADLINE_MS };
+        self.call_of_job(tool, arguments, None).await
+    }
+
+    /// Sends the candidate a call that is the work of a job.
+    pub(super) async fn call_of_job(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        job_id: Option<&str>,
+    ) -> Result<RequestId, String> {
+        let given = RequestBody { tool, arguments, job_id, deadline_ms: DEADLINE_MS };
         let body = rmp_serde::to_vec_named(&given).map_err(|error| error.to_string())?;
         let request_id = RequestId::random();
         let frame = Frame::new(Command::Request, request_id, Body::MsgPack(body.into()));
         let service = self.shared.lock().link.as_ref().and_then(|link| link.service.clone());
         let service = service.ok_or("the candidate is not connected")?;
         self.send(parts(Frame { service, ..frame })).await.map(|()| request_id)
+    }
+
+    /// Grants credit for the lossless chunks of a call.
+    pub(super) async fn grant(&self, call: RequestId, bytes: u64) -> Result<(), String> {
+        self.send(parts(Frame::new(Command::Credit, call, Body::Credit(bytes)))).await
+    }
+
+    /// Waits until a call has sent this number of bytes in lossless chunks, or has ended.
+    pub(super) async fn poured(&self, call: RequestId, bytes: u64, wait: Duration) -> bool {
+        let is_enough = |said: &Vec<CallMessage>| {
+            let has_ended = said.iter().any(|said| matches!(said, CallMessage::End(_)));
+            has_ended || said.iter().map(CallMessage::lossless_weight).sum::<u64>() >= bytes
+        };
+        let poured = self
+            .until(wait, |heard| heard.of_calls.get(&call).is_some_and(is_enough).then_some(()));
+        poured.await.is_some()
+    }
+
+    /// Returns the job that the end of a call names.
+    pub(super) fn job_of(&self, call: RequestId) -> Option<String> {
+        self.shared.lock().job_ids.get(&call).cloned().flatten()
     }
 
     /// Cancels a call.
@@ -218,8 +253,13 @@ impl Shared {
                 self.hear(|_| ());
                 Some(Frame::new(Command::Heartbeat, request_id, Body::Empty))
             }
-            Ok(WorkerMessage::OfCall(call, of_call)) => {
-                self.hear(|heard| heard.of_calls.entry(call).or_default().push(of_call));
+            Ok(WorkerMessage::OfCall(call, of_call, job_id)) => {
+                self.hear(|heard| {
+                    if matches!(of_call, CallMessage::End(_)) {
+                        heard.job_ids.insert(call, job_id);
+                    }
+                    heard.of_calls.entry(call).or_default().push(of_call);
+                });
                 None
             }
             Ok(WorkerMessage::Disconnect | WorkerMessage::Other) => {
