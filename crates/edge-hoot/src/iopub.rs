@@ -1,14 +1,16 @@
 //! Events on PUB: subscribers that may see everything get them under their type. The owner of an
 //! event gets it under its own name, `tok_…/job.state_changed`, with numbers that have no gaps for
-//! this owner. Events that everyone may see are in every view.
+//! this owner. Events that everyone may see are in every view. A token narrowed to projects also
+//! gets all events of each, `tok_…/proj_…/job.state_changed`, with numbers of that project.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_broker::{Broker, Published, Subscription};
+use ringback_broker::{Broker, Published, Subscription, Visibility};
 use ringback_proto::event::{Heads, SequencedEvent};
+use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
 use ringback_sync::lock;
 use serde::Serialize;
@@ -38,7 +40,14 @@ pub(crate) struct IoPub {
 
 /// Owners that subscribed to their own events. Only their views are published.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Views(Arc<Mutex<HashSet<PrincipalId>>>);
+pub(crate) struct Views(Arc<Mutex<Viewers>>);
+
+#[derive(Debug, Default)]
+struct Viewers {
+    all: HashSet<PrincipalId>,
+    /// Those whose tokens are narrowed to projects.
+    of_project: HashMap<ProjectId, HashSet<PrincipalId>>,
+}
 
 impl Views {
     /// Decides which topics a subscriber may have. A prefix wider than what the token may see is
@@ -48,25 +57,43 @@ impl Views {
         Arc::new(move |user_id, prefix| {
             let Some(id) = user_id else { return local };
             let Some(credential) = broker.credential(id) else { return false };
-            match broker.sees_all_events(&credential) {
-                Ok(true) => true,
-                Ok(false) => prefix.starts_with(view_prefix(id).as_bytes()) && views.open(id),
+            let is_own = || prefix.starts_with(view_prefix(id).as_bytes());
+            match broker.event_sight(&credential) {
+                Ok(Visibility::All) => true,
+                Ok(Visibility::Own { projects, .. }) => is_own() && views.open(id, &projects),
+                // A session's key gets its own.
+                Ok(Visibility::Tree { .. }) => is_own() && views.open(id, &[]),
                 Err(_) => false,
             }
         })
     }
 
-    fn open(&self, id: PrincipalId) -> bool {
+    fn open(&self, id: PrincipalId, projects: &[ProjectId]) -> bool {
         let mut views = lock(&self.0);
-        views.len() < OWNERS_MAX && (views.insert(id) || views.contains(&id))
+        if views.all.len() >= OWNERS_MAX && !views.all.contains(&id) {
+            return false;
+        }
+        views.all.insert(id);
+        for project in projects {
+            views.of_project.entry(*project).or_default().insert(id);
+        }
+        true
     }
 
     fn has(&self, id: PrincipalId) -> bool {
-        lock(&self.0).contains(&id)
+        lock(&self.0).all.contains(&id)
     }
 
     fn all(&self) -> Vec<PrincipalId> {
-        lock(&self.0).iter().copied().collect()
+        lock(&self.0).all.iter().copied().collect()
+    }
+
+    fn of_project(&self, project: ProjectId) -> Vec<PrincipalId> {
+        lock(&self.0).of_project.get(&project).into_iter().flatten().copied().collect()
+    }
+
+    fn projects(&self) -> Vec<ProjectId> {
+        lock(&self.0).of_project.keys().copied().collect()
     }
 }
 
@@ -125,6 +152,24 @@ impl IoPub {
                 let topic = format!("{}{topic}", view_prefix(viewer));
                 self.publisher.publish(topic.into(), encode(&own)).await;
             }
+            self.publish_in_project(published).await;
+        }
+    }
+
+    /// Publishes an event for those who see its project, also when it is their own: the numbers of
+    /// the project have no gaps.
+    async fn publish_in_project(&self, published: &Published) {
+        let Some(project) = published.project else { return };
+        let viewers = self.views.of_project(project);
+        if viewers.is_empty() {
+            return;
+        }
+        let event =
+            SequencedEvent { topic_seq: published.project_topic_seq, ..published.event.clone() };
+        let body = encode(&event);
+        for viewer in viewers {
+            let topic = format!("{}{}", project_prefix(viewer, project), event.event.topic());
+            self.publisher.publish(topic.into(), body.clone()).await;
         }
     }
 
@@ -136,6 +181,13 @@ impl IoPub {
             let topic = format!("{}{}", view_prefix(owner), Heads::TOPIC);
             let own = encode(&subscription.heads(now, Some(owner)));
             self.publisher.publish(topic.into(), own).await;
+        }
+        for project in self.views.projects() {
+            let heads = encode(&subscription.heads_of_project(now, project));
+            for viewer in self.views.of_project(project) {
+                let topic = format!("{}{}", project_prefix(viewer, project), Heads::TOPIC);
+                self.publisher.publish(topic.into(), heads.clone()).await;
+            }
         }
     }
 
@@ -155,6 +207,11 @@ impl IoPub {
 /// The prefix of the topics of an owner's own events.
 fn view_prefix(owner: PrincipalId) -> String {
     format!("{owner}/")
+}
+
+/// The prefix of the topics of a project's events, for one of those who see it.
+fn project_prefix(viewer: PrincipalId, project: ProjectId) -> String {
+    format!("{}{project}/", view_prefix(viewer))
 }
 
 fn encode(event: &impl Serialize) -> Bytes {
