@@ -21,6 +21,7 @@ mod content;
 mod figure;
 mod garden;
 mod garden_seek;
+mod graph_records;
 mod http;
 mod inside;
 mod jobs;
@@ -51,7 +52,7 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   content  content store ingest against `cp` and `sync`
   memory   the size of the program, the idle daemon, and 2,000 peers against a bare ROUTER
   stored   the CPU of a call with 100,000 stored records against 10
-  queries  the CPU of queries with 100,000 artifacts against 1,000; calls beside the worst query
+  queries  the CPU of queries and graph tools with 100,000 artifacts against 1,000; calls beside the worst query
   mcp      `tools/call` over HTTP against a bare handler
   sessions memory of 1,000 MCP sessions
   circle   calls of a caller's tools, from agent to caller and back, against a bare relay
