@@ -20,6 +20,13 @@ A2c2e2c2|d2f2a2f2|e2d2c2B2|A8|]
 """
 ANSWER = TUNE.replace("Question", "Answer").replace("A2c2e2c2", "a2g2e2c2")
 VIBE = "late night"
+SOURCES = """
+SELECT made.tool, s.role, s.source_id, origin.tool AS source_tool
+FROM artifacts made
+JOIN sources s ON s.artifact_id = made.id
+JOIN artifacts origin ON origin.id = s.source_id
+WHERE made.id = :id ORDER BY s.role
+"""
 
 
 def make(ringback):
@@ -40,11 +47,12 @@ def remember(ringback):
     liked = re.search(r"^- (art_[0-9a-f]{32})", told["context"], re.MULTILINE)
     if not liked:
         raise SystemExit("nothing was liked")
-    found = ringback.call("artifact_get", id=liked[1])
-    print(f"liked: {found['id']}, made with {found['tool']} from")
-    for source in found["sources"]:
-        origin = ringback.call("artifact_get", id=source["artifact_id"])
-        print(f"  {source['role']}: {origin['id']}, made with {origin['tool']}")
+    found = ringback.call("graph_query", query=SOURCES, variables={"id": liked[1]})["results"]
+    if not found:
+        raise SystemExit("what was liked was made from nothing")
+    print(f"liked: {liked[1]}, made with {found[0]['tool']} from")
+    for source in found:
+        print(f"  {source['role']}: {source['source_id']}, made with {source['source_tool']}")
 
 
 def main():

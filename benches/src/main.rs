@@ -22,6 +22,7 @@ mod content;
 mod figure;
 mod garden;
 mod garden_seek;
+mod graph_records;
 mod http;
 mod inside;
 mod jobs;
@@ -53,7 +54,7 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   chunks   1 GiB of chunks from a worker to a caller that reads at 20 MiB/s
   memory   the size of the program, the idle daemon, and 2,000 peers against a bare ROUTER
   stored   the CPU of a call with 100,000 stored records against 10
-  queries  the CPU of queries with 100,000 artifacts against 1,000; calls beside the worst query
+  queries  the CPU of queries and graph tools with 100,000 artifacts against 1,000; calls beside the worst query
   mcp      `tools/call` over HTTP against a bare handler
   sessions memory of 1,000 MCP sessions
   circle   calls of a caller's tools, from agent to caller and back, against a bare relay

@@ -11,7 +11,8 @@ use ringback_client::{Client, Config, Credentials};
 use ringback_proto::ids::{ArtifactId, JobId};
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
-    GraphQueryRequest, JobStatusRequest, PingRequest, TokenCreateRequest,
+    GraphContextRequest, GraphFindRequest, GraphHint, GraphQueryRequest, JobStatusRequest,
+    PingRequest, TokenCreateRequest,
 };
 use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::{GraphQuery, JobStatus, Ping, TokenCreate};
@@ -21,6 +22,7 @@ use ringback_proto::{RequestEnvelope, ToolRequest};
 use tokio::task::JoinSet;
 
 use crate::figure::{Figure, Line, Round};
+use crate::graph_records::{self, DEEP};
 use crate::load::{self, Load};
 use crate::process::Server;
 use crate::settings::Settings;
@@ -51,9 +53,29 @@ const NAMES: [&str; 16] = [
     "query example 15, 100,000 stored",
     "query example 16, 100,000 stored",
 ];
-/// Sorts long rows that are all different, until its time is up.
-const WORST: &str = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)
-    SELECT DISTINCT printf('%30000d', x) AS y, max(printf('%30000d', -x)) OVER () AS z FROM c ORDER BY y DESC";
+/// Queries that hold as much as they may until their time is up: sorts of long rows that are all
+/// different, and as many temporary tables as a query can have.
+const WORST: [&str; 2] = [
+    "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)
+    SELECT DISTINCT printf('%30000d', x) AS y, max(printf('%30000d', -x)) OVER () AS z FROM c ORDER BY y DESC",
+    "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)
+    SELECT count(DISTINCT printf('%30000d', x)) AS a, count(DISTINCT printf('%30000d', -x)) AS b,
+        count(DISTINCT printf('%30001d', x)) AS c, count(DISTINCT printf('%30001d', -x)) AS d,
+        count(DISTINCT printf('%30002d', x)) AS e FROM c",
+];
+/// Calls of the graph that are no query.
+const CALLS_OF_GRAPH: [(&str, fn() -> ToolRequest); 3] = [
+    ("graph_context, 100,000 stored", || ToolRequest::GraphContext(GraphContextRequest::default())),
+    ("graph_context by vibe, 100,000 stored", || {
+        let vibe_search = Some("slow warm".to_owned());
+        ToolRequest::GraphContext(GraphContextRequest { vibe_search, ..Default::default() })
+    }),
+    ("graph_find by hint, 100,000 stored", || {
+        let (kind, value) = graph_records::HINT;
+        let hints = Some(vec![GraphHint { kind, value: value.to_owned(), confidence: None }]);
+        ToolRequest::GraphFind(GraphFindRequest { hints, ..Default::default() })
+    }),
+];
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let mut figures = examples(settings).await?;
@@ -63,16 +85,22 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
 
 async fn examples(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let (few_dir, many_dir) = (settings.temporary()?, settings.temporary()?);
-    fill(few_dir.path(), settings.size(FEW)).await?;
-    fill(many_dir.path(), settings.size(MANY)).await?;
+    graph_records::fill(few_dir.path(), settings.size(FEW)).await?;
+    graph_records::fill(many_dir.path(), settings.size(MANY)).await?;
     let few = Server::daemon(settings, few_dir.path(), few_dir.path())?;
     let many = Server::daemon(settings, many_dir.path(), many_dir.path())?;
     let mut to_few = Load::connect(&few.endpoint, &few.token).await?;
     let mut to_many = Load::connect(&many.endpoint, &many.token).await?;
     let n_calls = settings.size(CALLS);
     let mut figures = Vec::new();
-    for (name, block) in NAMES.iter().zip(PAGE.split("```sql\n").skip(1)) {
-        let body = example(block.split("```").next().unwrap_or_default());
+    let blocks = PAGE.split("```sql\n").skip(1);
+    let examples = NAMES
+        .iter()
+        .zip(blocks)
+        .map(|(name, block)| (*name, example(block.split("```").next().unwrap_or_default())));
+    let calls = CALLS_OF_GRAPH
+        .map(|(name, request)| (name, Bytes::from(RequestEnvelope::plain(request()).encode())));
+    for (name, body) in examples.chain(calls) {
         let mut rounds = Vec::new();
         for _ in 0..settings.n_rounds {
             let same = |_| body.clone();
@@ -86,12 +114,13 @@ async fn examples(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Returns the call of an example; its artifact is one that exists.
+/// Returns the call of an example; its artifact has a lineage of depth 10 upwards.
 fn example(sql: &str) -> Bytes {
     let assigned = sql.lines().filter_map(|line| line.strip_prefix("-- :")?.split_once(" = "));
     let variables = assigned.map(|(name, value)| {
         let value = match (name, value.strip_prefix('"')) {
-            ("id", _) => Value::Text(ArtifactId::from_random(id(5)).to_string()),
+            ("id", _) => Value::Text(ArtifactId::from_random(id(DEEP)).to_string()),
+            ("session", _) => Value::Text(graph_records::session(DEEP).to_string()),
             ("tag", _) => Value::Text("measured".to_owned()),
             (_, Some(text)) => Value::Text(text.trim_end_matches('"').to_owned()),
             (_, None) => Value::Int(value.parse().unwrap_or_default()),
@@ -154,8 +183,11 @@ async fn connect(daemon: &Server, token: &str) -> anyhow::Result<Client> {
 }
 
 async fn keep_busy(client: Client, stop: Arc<AtomicBool>) {
-    while !stop.load(Ordering::Relaxed) {
-        let request = GraphQueryRequest { query: WORST.to_owned(), variables: None, limit: None };
+    for worst in WORST.iter().cycle() {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let request = GraphQueryRequest { query: worst.to_owned(), variables: None, limit: None };
         // It ends when its time is up.
         drop(client.call::<GraphQuery>(request).await);
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use bytes::Bytes;
 use camino::Utf8Path;
-use ringback_proto::ids::{ArtifactId, BlobHash, JobId};
+use ringback_proto::ids::{ArtifactId, BlobHash, JobId, SessionId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{ArtifactRecord, JobEnd, JobRecord, JobState, Record};
 use ringback_proto::request::{
@@ -26,7 +26,7 @@ const IN_FLIGHT: usize = 16;
 /// The same number of rows on both sides.
 const PAGE: u32 = 10;
 /// Records per commit.
-const COMMIT: usize = 1000;
+pub(crate) const COMMIT: usize = 1000;
 /// Later than any measurement: the year 2100.
 const FAR_MS: u64 = 4_102_444_800_000;
 /// A prime that does not divide the numbers of records: calls hop through all of them.
@@ -88,6 +88,16 @@ fn encoded(request: ToolRequest) -> Bytes {
 
 /// Writes finished jobs and artifacts, the same number of each.
 pub(crate) async fn fill(dir: &Path, n_records: usize) -> anyhow::Result<()> {
+    fill_with(dir, n_records, None, |_| Vec::new()).await
+}
+
+/// Like [`fill`], with the session that made each artifact, and more records after each.
+pub(crate) async fn fill_with(
+    dir: &Path,
+    n_records: usize,
+    session: Option<fn(usize) -> SessionId>,
+    more: impl Fn(usize) -> Vec<Record>,
+) -> anyhow::Result<()> {
     let dir = Utf8Path::from_path(dir).context("the path is not valid UTF-8")?;
     let store = Store::open(dir)?;
     let result = ToolResponse::Slept(SleptResponse { milliseconds: 0 });
@@ -97,7 +107,8 @@ pub(crate) async fn fill(dir: &Path, n_records: usize) -> anyhow::Result<()> {
         let mut records = Vec::new();
         for number in numbers {
             records.extend(job(*number, &result));
-            records.push(artifact(*number));
+            records.push(artifact(*number, session.map(|session| session(*number))));
+            records.extend(more(*number));
         }
         store.commit_async(records).await??;
     }
@@ -139,7 +150,8 @@ fn job(number: usize, result: &Bytes) -> [Record; 3] {
     ]
 }
 
-fn artifact(number: usize) -> Record {
+/// An artifact. One with a session was made by its job.
+fn artifact(number: usize, session: Option<SessionId>) -> Record {
     Record::ArtifactCreated(Box::new(ArtifactRecord {
         id: ArtifactId::from_random(id(number)),
         content_hash: BlobHash::from_bytes([7; 32]),
@@ -153,9 +165,9 @@ fn artifact(number: usize) -> Record {
         variation_set_id: None,
         variation_index: None,
         metadata: None,
-        tool: None,
-        job: None,
-        session: None,
+        tool: session.map(|_| "job_sleep".to_owned()),
+        job: session.map(|_| JobId::from_random(id(number))),
+        session,
         created_at: number as u64 + 1,
     }))
 }

@@ -1,6 +1,7 @@
 """Queries: SQL that wants rows, counts and errors of another owner, to write, or to take all time and memory."""
 
 import re
+import time
 from pathlib import Path
 from threading import Thread
 
@@ -82,4 +83,39 @@ def queries_that_do_their_worst_slow_no_one_and_take_no_memory(world):
         assert target.tool("ping").status == 200
         assert target.resident() - before < GROWTH_MAX, (before, target.resident())
     assert set(outcomes) <= {"TIMEOUT", "TOO_LARGE"} and len(outcomes) == 6, outcomes
+    target.is_well()
+
+
+@quick
+def queries_that_grow_while_they_are_compiled_take_neither_memory_nor_time(world):
+    target = world.target()
+    token = target.new_token("read")[0]
+    nested = "SELECT length(about) AS x FROM help"
+    pushed = nested
+    for _ in range(24):
+        nested = f"SELECT x+x AS x FROM ({nested})"
+        pushed = f"SELECT DISTINCT x+x AS x FROM ({pushed})"
+    terms = "+".join("x" * 40)
+    tables = ", ".join(f"t{n}(x) AS (SELECT {terms} FROM t{n - 1})" for n in range(1, 6))
+    texts = ("WITH t AS MATERIALIZED (SELECT printf('%*c', 50000 + length(about), 'a') AS s FROM help) "
+             "SELECT count(*) FROM t WHERE ")
+    glob = "s GLOB '*" + "[a-b]" * 50 + "c'"
+    place = "instr(s, printf('%25000c', 'a') || 'b') > 0"
+    bombs = [
+        nested,
+        f"SELECT * FROM ({pushed}) WHERE x = 1",
+        f"WITH t0(x) AS (SELECT length(about) FROM help), {tables} SELECT {terms} AS x FROM t5",
+        texts + " OR ".join([glob] * 45),
+        texts + " OR ".join([place] * 45),
+        "WITH " + ",".join(f"t{n} as(t{n + 1})" for n in range(900)) + " SELECT 1 AS x",
+    ]
+    before = target.resident()
+    for sql in bombs:
+        started = time.monotonic()
+        answer = target.tool("graph_query", {"query": sql}, token, limit=LIMIT)
+        took = time.monotonic() - started
+        assert answer.status != 500, (sql[:200], answer)
+        assert took < LIMIT / 4, (sql[:200], took)
+        assert target.resident() - before < GROWTH_MAX, (sql[:200], before, target.resident())
+        assert target.done("graph_query", {"query": "SELECT 1 AS x"}, token=token)["results"] == [{"x": 1}]
     target.is_well()

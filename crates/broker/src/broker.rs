@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringback_blobs::{Blobs, OpenBlobsError, Roots, RootsError, UploadLimits, Uploads};
 use ringback_core::deadline::Deadline;
 use ringback_core::jobs::StopReason;
+use ringback_core::policy::Visibility;
 use ringback_core::reply_mode::{ReplyMode, waiting};
 use ringback_core::stream_data::PublishedData;
 use ringback_core::{Now, policy};
@@ -200,13 +201,13 @@ impl Broker {
         self.0.identity.tokens.credential(id)
     }
 
-    /// Returns whether a principal sees every event or only its own.
+    /// Returns which events a principal sees, besides those that everyone may see.
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid.
-    pub fn sees_all_events(&self, credential: &Credential) -> Result<bool> {
+    pub fn event_sight(&self, credential: &Credential) -> Result<Visibility> {
         let principal = credential.principal(self.0.kernel.now())?;
-        Ok(policy::sees_all(principal))
+        Ok(policy::sight(principal))
     }
 
     /// Creates the first token of a new data directory, which may do everything. Returns `None` if

@@ -70,6 +70,7 @@ pub use ringback_core::lines::{
     Audience, CancelReason, LineKind, LineLimits, LineName, PartyMessage, StreamMode, same_job,
 };
 pub use ringback_core::network;
+pub use ringback_core::policy::Visibility;
 pub use ringback_core::sessions::{EventLimits, SessionLimits};
 pub use ringback_core::stream_data::PublishedData;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};

@@ -18,6 +18,9 @@ pub struct Published {
     pub event: SequencedEvent,
     /// Its number among the events of this topic and owner: gap-free only for the owner.
     pub owner_topic_seq: u64,
+    /// Its number among the events of this topic and project: gap-free for those who see the project;
+    /// 0 without a project.
+    pub project_topic_seq: u64,
     /// The owner.
     pub owner: PrincipalId,
     /// The project it belongs to.
@@ -42,6 +45,7 @@ pub struct EventRing {
     last_seq: u64,
     topic_seqs: [u64; Event::TOPICS.len()],
     owner_topic_seqs: HashMap<(PrincipalId, usize), u64>,
+    project_topic_seqs: HashMap<(ProjectId, usize), u64>,
     kept: VecDeque<Arc<Published>>,
     kept_max: usize,
     /// The last events that are only published live.
@@ -65,6 +69,7 @@ impl EventRing {
             last_seq: 0,
             topic_seqs: [0; Event::TOPICS.len()],
             owner_topic_seqs: HashMap::new(),
+            project_topic_seqs: HashMap::new(),
             kept: VecDeque::with_capacity(kept_max.min(1024)),
             kept_max,
             live: VecDeque::new(),
@@ -115,6 +120,11 @@ impl EventRing {
             *owner_topic_seq += 1;
             *owner_topic_seq
         };
+        let project_topic_seq = project.map_or(0, |project| {
+            let seq = self.project_topic_seqs.entry((project, topic_index)).or_default();
+            *seq += 1;
+            *seq
+        });
         let published = Arc::new(Published {
             event: SequencedEvent {
                 epoch: self.epoch,
@@ -124,6 +134,7 @@ impl EventRing {
                 event,
             },
             owner_topic_seq,
+            project_topic_seq,
             owner,
             project,
         });
@@ -210,6 +221,14 @@ impl EventRing {
         })
     }
 
+    /// Returns the last number of each topic, counting only the events of one project.
+    #[must_use]
+    pub fn heads_of_project(&self, now: Now, project: ProjectId) -> Heads {
+        self.heads_with(now, |topic_index| {
+            self.project_topic_seqs.get(&(project, topic_index)).copied().unwrap_or(0)
+        })
+    }
+
     fn heads_with(&self, now: Now, last: impl Fn(usize) -> u64) -> Heads {
         let topics: BTreeMap<_, _> = Event::TOPICS
             .iter()
@@ -269,6 +288,22 @@ mod tests {
         assert_eq!(seqs, (1..=5).collect::<Vec<_>>());
         assert_eq!(ring.heads(NOW).topics["job.progress"], 10);
         assert_eq!(ring.heads_of(NOW, owner(1)).topics["job.progress"], 5);
+    }
+
+    #[test]
+    fn numbers_of_a_project_have_no_gaps_also_with_several_owners() {
+        let mut ring = EventRing::new(3, 100);
+        let project = |number: u8| ProjectId::from_random([number; 16]);
+        for number in 0..30 {
+            let of = (number % 3 > 0).then(|| project(number % 3));
+            ring.publish(NOW, state_changed(number), owner(number % 4), of);
+        }
+        let member = Visibility::Own { owner: owner(9), projects: vec![project(1)] };
+        let page = ring.after(0, 100, &member, |_| true);
+        let seqs: Vec<_> = page.events.iter().map(|event| event.project_topic_seq).collect();
+        assert_eq!(seqs, (1..=10).collect::<Vec<_>>());
+        assert_eq!(ring.heads_of_project(NOW, project(1)).topics["job.state_changed"], 10);
+        assert!(ring.heads_of_project(NOW, project(7)).topics.is_empty());
     }
 
     #[test]

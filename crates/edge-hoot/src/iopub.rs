@@ -1,7 +1,8 @@
 //! Events on PUB: subscribers that may see everything get them under their type. The owner of an
 //! event gets it under its own name, `tok_…/job.state_changed`, with numbers that have no gaps for
-//! this owner. Events that everyone may see are in every view. Chunks of streams are on
-//! `stream.data.{stream_id}`, in each view that listens and may see the call.
+//! this owner. Events that everyone may see are in every view. A token narrowed to projects also
+//! gets all events of each, `tok_…/proj_…/job.state_changed`, with numbers of that project. Chunks
+//! of streams are on `stream.data.{stream_id}`, in each view that listens and may see the call.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lobby::{Lobby, LobbyAction};
 use crate::transport::Publisher;
-use crate::views::{Views, topic_in, view_prefix};
+use crate::views::{Views, project_prefix, topic_in, view_prefix};
 
 /// How often the last numbers are published, so that a subscriber that missed the last event
 /// notices.
@@ -75,9 +76,29 @@ impl IoPub {
     async fn publish(&self, heard: &[Heard]) {
         for heard in heard {
             match heard {
-                Heard::Event(published) => self.publish_event(published).await,
+                Heard::Event(published) => {
+                    self.publish_event(published).await;
+                    self.publish_in_project(published).await;
+                }
                 Heard::Data(data) => self.publish_data(data).await,
             }
+        }
+    }
+
+    /// Publishes an event for those who see its project, also when it is their own: the numbers of
+    /// the project have no gaps.
+    async fn publish_in_project(&self, published: &Published) {
+        let Some(project) = published.project else { return };
+        let viewers = self.views.of_project(project);
+        if viewers.is_empty() {
+            return;
+        }
+        let event =
+            SequencedEvent { topic_seq: published.project_topic_seq, ..published.event.clone() };
+        let body = encode(&event);
+        for viewer in viewers {
+            let topic = format!("{}{}", project_prefix(viewer, project), event.event.topic());
+            self.publisher.publish(topic.into(), body.clone()).await;
         }
     }
 
@@ -130,6 +151,13 @@ impl IoPub {
             let topic = format!("{}{}", view_prefix(owner), Heads::TOPIC);
             let own = encode(&subscription.heads(now, Some(owner)));
             self.publisher.publish(topic.into(), own).await;
+        }
+        for project in self.views.projects() {
+            let heads = encode(&subscription.heads_of_project(now, project));
+            for viewer in self.views.of_project(project) {
+                let topic = format!("{}{}", project_prefix(viewer, project), Heads::TOPIC);
+                self.publisher.publish(topic.into(), heads.clone()).await;
+            }
         }
     }
 

@@ -137,7 +137,7 @@ impl Listener {
 
     /// Keeps what this caller may see; `None` once its token has ended.
     fn take(&mut self, page: &[Arc<Published>]) -> Option<()> {
-        let sees_all = self.broker.sees_all_events(&self.credential).ok()?;
+        let sight = self.broker.event_sight(&self.credential).ok()?;
         let id = self.credential.id();
         for published in page {
             let event = &published.event.event;
@@ -149,7 +149,7 @@ impl Listener {
                     self.waiting.push_back(vec![missed(n_missed)]);
                 }
             }
-            if sees_all || event.is_shared() || published.owner == id {
+            if event.is_shared() || sight.includes(published.owner, published.project) {
                 self.waiting.push_back(self.told(&published.event, published.owner == id));
             }
         }

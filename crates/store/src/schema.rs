@@ -7,6 +7,7 @@ use camino::Utf8Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::OpenStoreError;
+use crate::query;
 
 /// The migrations in order; the version of a database is the number of migrations applied.
 const MIGRATIONS: &[&str] = &[
@@ -46,10 +47,16 @@ pub(crate) fn open_writer(path: &Utf8Path) -> Result<Connection, OpenStoreError>
 /// Opens a connection that only reads.
 pub(crate) fn open_reader(path: &Utf8Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = open(path, flags)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
+}
+
+/// Opens a connection. The budget of queries must be there before the first.
+pub(crate) fn open(path: &Utf8Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    query::install_budget();
+    Connection::open_with_flags(path, flags)
 }
 
 fn open_migrated(path: &Utf8Path, migrations: &[&str]) -> Result<Connection, OpenStoreError> {
@@ -78,7 +85,7 @@ fn connect(path: &Utf8Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = open(path, flags)?;
     // There is no other writer; waiting could only hide one.
     connection.busy_timeout(std::time::Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
@@ -157,7 +164,8 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         let (_guard, path) = dir();
-        let foreign = Connection::open(&path).unwrap();
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let foreign = open(&path, flags).unwrap();
         foreign.execute_batch("PRAGMA user_version = 1; CREATE TABLE other (x)").unwrap();
         drop(foreign);
         assert!(matches!(open_migrated(&path, &[ONE]), Err(OpenStoreError::NotOurs { .. })));

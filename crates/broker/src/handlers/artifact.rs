@@ -116,7 +116,7 @@ impl Handler<tools::ArtifactGet> for Native {
                 let graph = store.graph();
                 Ok((
                     store.annotations(id, ANNOTATIONS_SHOWN_MAX)?,
-                    graph.sources(id, &visible)?,
+                    graph.sources(id, &visible, usize::MAX)?,
                     graph.derived(id, &visible, DERIVED_SHOWN_MAX)?,
                 ))
             })

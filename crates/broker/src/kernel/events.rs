@@ -226,6 +226,12 @@ impl Subscription {
         self.cursor
     }
 
+    /// Returns the last numbers of the events of one project.
+    #[must_use]
+    pub fn heads_of_project(&self, now: Now, project: ProjectId) -> Heads {
+        lock(&self.hub.ring).heads_of_project(now, project)
+    }
+
     /// Returns the last numbers, for everyone or for one owner's events alone.
     #[must_use]
     pub fn heads(&self, now: Now, owner: Option<PrincipalId>) -> Heads {

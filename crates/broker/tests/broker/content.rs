@@ -148,3 +148,39 @@ async fn a_file_outside_its_roots_is_never_read() {
     let stored = result(&fixture.broker, &local, upload(format!("{root_path}/tune.abc"))).await;
     assert!(matches!(stored, Ok(ToolResponse::CasStored(stored)) if stored.size == 3));
 }
+
+/// REQ: `artifact_upload` makes an artifact of a file inside the allowed directories.
+#[tokio::test]
+async fn a_file_becomes_an_artifact_with_its_tags_and_job() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("tune.abc"), "X:1").unwrap();
+    let root = camino::Utf8PathBuf::from_path_buf(root.path().to_owned()).unwrap();
+    let fixture = start_with(|config| config.file_roots = vec![root.clone()]).await;
+    let who = writer(&fixture).await;
+    let upload = |file_path: String| ArtifactUploadRequest {
+        file_path,
+        mime_type: "text/vnd.abc".to_owned(),
+        tags: vec!["type:abc".to_owned()],
+        creator: Some("ada".to_owned()),
+        parent_id: None,
+        variation_set_id: None,
+    };
+    let made = match result(&fixture.broker, &who, upload(format!("{root}/tune.abc"))).await {
+        Ok(ToolResponse::ArtifactCreated(made)) => made,
+        other => panic!("{other:?}"),
+    };
+    let get = ArtifactGetRequest { id: made.artifact_id };
+    let info = match result(&fixture.broker, &who, get).await {
+        Ok(ToolResponse::ArtifactInfo(info)) => info,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((info.size, info.mime_type.as_str()), (3, "text/vnd.abc"));
+    assert_eq!((info.creator.as_str(), info.tags), ("ada", vec!["type:abc".to_owned()]));
+    assert_eq!(info.tool.as_deref(), Some("artifact_upload"));
+    assert!(info.job_id.is_some());
+    let hash = store(&fixture, &Credential::local(), b"X:1").await;
+    assert_eq!(info.content_hash, hash);
+    let read = CasGetRequest { hash, offset: None, length: None };
+    assert!(result(&fixture.broker, &who, read).await.is_ok(), "its maker may read it");
+    assert_eq!(code(&fixture, &who, upload("/etc/passwd".to_owned())).await, "invalid_params");
+}

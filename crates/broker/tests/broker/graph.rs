@@ -14,7 +14,7 @@ use ringback_proto::request::{
     HintKind, HintMatch, JobSleepRequest,
 };
 use ringback_proto::value::Value;
-use ringback_testkit::{Setup, pass};
+use ringback_testkit::{Setup, pass, plain, wait_for};
 
 use crate::common::{World, result, small, start_with};
 use crate::reach::{keyed, user};
@@ -300,6 +300,25 @@ async fn a_context_describes_what_was_made_failed_and_waits() {
     let stranger = token(&fixture, None).await;
     let told = context(&fixture, &stranger, GraphContextRequest::default()).await;
     assert_eq!(told.context, "nothing was made\n");
+}
+
+/// REQ: a context says what waits.
+#[tokio::test]
+async fn a_context_says_which_jobs_run_and_which_wait() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let jobs: Vec<_> = (0..5)
+        .map(|_| fixture.broker.call(plain(&who, JobSleepRequest { milliseconds: 600_000 })))
+        .collect();
+    // At most four run at a time.
+    let says = async |part: &str| {
+        context(&fixture, &who, GraphContextRequest::default()).await.context.contains(part)
+    };
+    wait_for("a job runs", async || says("job_sleep is running").await).await;
+    let told = context(&fixture, &who, GraphContextRequest::default()).await.context;
+    let waiting = told.split("waiting:").nth(1).unwrap_or_else(|| panic!("{told}"));
+    assert!(waiting.contains("job_sleep is pending"), "{told}");
+    drop(jobs);
 }
 
 /// Rule: `within_minutes` limits artifacts, jobs and identities.

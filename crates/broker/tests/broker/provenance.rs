@@ -1,13 +1,15 @@
 //! Where things come from is recorded, and decides who sees them.
 
 use ringback_broker::Credential;
+use ringback_proto::Event;
 use ringback_proto::data::Data;
 use ringback_proto::ids::{ArtifactId, BlobHash, ProjectId, SessionId};
 use ringback_proto::principal::{KeyLevel, Level};
 use ringback_proto::request::{
     ArtifactCreateRequest, ArtifactCreatedResponse, ArtifactGetRequest, ArtifactInfoResponse,
     ArtifactListRequest, ArtifactListResponse, CasGetRequest, CasStoreRequest, CasStoredResponse,
-    JobListRequest, JobListResponse, JobSleepRequest, SleptResponse, SourceInfo, SourceRole,
+    EventPollRequest, EventsResponse, JobListRequest, JobListResponse, JobSleepRequest,
+    SleptResponse, SourceInfo, SourceRole,
 };
 
 use crate::common::{World, start_with};
@@ -18,10 +20,20 @@ use crate::sessions::{call, refused, with_echo};
 struct Made {
     artifact: ArtifactId,
     content: BlobHash,
+    /// Content without an artifact.
+    upload: BlobHash,
 }
 
 /// Stores content, makes an artifact of it, and runs a job.
 async fn make(fixture: &World, who: &Credential, text: &str) -> Made {
+    let content = upload(fixture, who, text).await;
+    let upload = upload(fixture, who, &format!("{text}, without an artifact")).await;
+    let artifact = create(fixture, who, content).await;
+    call::<SleptResponse>(fixture, who, JobSleepRequest { milliseconds: 0 }).await;
+    Made { artifact, content, upload }
+}
+
+async fn upload(fixture: &World, who: &Credential, text: &str) -> BlobHash {
     let store = CasStoreRequest {
         data: Data::from(text.as_bytes().to_vec()),
         mime_type: "text/plain".to_owned(),
@@ -29,10 +41,7 @@ async fn make(fixture: &World, who: &Credential, text: &str) -> Made {
         offset: None,
         last: None,
     };
-    let content = call::<CasStoredResponse>(fixture, who, store).await.hash.unwrap();
-    let artifact = create(fixture, who, content).await;
-    call::<SleptResponse>(fixture, who, JobSleepRequest { milliseconds: 0 }).await;
-    Made { artifact, content }
+    call::<CasStoredResponse>(fixture, who, store).await.hash.unwrap()
 }
 
 async fn create(fixture: &World, who: &Credential, content_hash: BlobHash) -> ArtifactId {
@@ -57,13 +66,18 @@ async fn check(fixture: &World, who: &Credential, made: &Made, is_seen: bool, wh
     let is_listed = listed.artifacts.iter().any(|artifact| artifact.id == made.artifact);
     assert_eq!(is_listed, is_seen, "{what}: the list");
     let get = ArtifactGetRequest { id: made.artifact };
-    let content = CasGetRequest { hash: made.content, offset: None, length: None };
     if is_seen {
         call::<ArtifactInfoResponse>(fixture, who, get).await;
-        call::<ringback_proto::request::CasContentResponse>(fixture, who, content).await;
     } else {
         assert_eq!(refused(fixture, who, get).await.0, "not_found", "{what}: the artifact");
-        assert_eq!(refused(fixture, who, content).await.0, "not_found", "{what}: content");
+    }
+    for hash in [made.content, made.upload] {
+        let content = CasGetRequest { hash, offset: None, length: None };
+        if is_seen {
+            call::<ringback_proto::request::CasContentResponse>(fixture, who, content).await;
+        } else {
+            assert_eq!(refused(fixture, who, content).await.0, "not_found", "{what}: content");
+        }
     }
 }
 
@@ -128,6 +142,31 @@ async fn a_session_sees_its_tree_and_a_project_token_its_project() {
     assert_eq!(shown.tool.as_deref(), Some("artifact_create"));
     let shown = info(&fixture, &Credential::local(), by_wide.artifact).await;
     assert_eq!((shown.project_id, shown.session_id), (None, None), "which of the two is unknown");
+}
+
+/// Rule: a token narrowed to projects polls the events of these, and of no others.
+#[tokio::test]
+async fn a_project_token_polls_the_events_of_its_project() {
+    let fixture = start_with(with_echo).await;
+    let project = keyed(&fixture, "one", KeyLevel::Write).await;
+    let elsewhere = keyed(&fixture, "two", KeyLevel::Write).await;
+    let token = async |projects: Vec<ProjectId>| {
+        let made = user(&fixture, Level::Write, Some(projects)).await;
+        fixture.broker.authenticate(made.token.expose()).unwrap()
+    };
+    let (maker, member) = (token(vec![project]).await, token(vec![project]).await);
+    let outsider = token(vec![elsewhere]).await;
+    make(&fixture, &Credential::local(), "by the user").await;
+    make(&fixture, &outsider, "elsewhere").await;
+    let made = make(&fixture, &maker, "in the project").await;
+    let types = Some(vec!["artifact.created".to_owned()]);
+    let request = EventPollRequest { types, ..EventPollRequest::default() };
+    let polled: EventsResponse = call(&fixture, &member, request).await;
+    let created = polled.events.iter().map(|event| match &event.event {
+        Event::ArtifactCreated { artifact_id, .. } => *artifact_id,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(created.collect::<Vec<_>>(), [made.artifact]);
 }
 
 /// Rule: what an agent makes with its user's token belongs to its session and project as well.

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use ringback_client::{Client, Notice, Subscriber};
 use ringback_proto::Event;
 use ringback_proto::event::{Heads, SequencedEvent};
+use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::Level;
 use ringback_proto::record::JobState;
 use ringback_proto::request::*;
@@ -125,6 +126,59 @@ async fn a_token_hears_its_own_events_under_its_own_name_and_nothing_wider() {
     let widely: Vec<_> =
         until_end(&mut wide, last).await.iter().map(|event| event.topic_seq).collect();
     assert!(widely.len() > 20 && all.ends_with(&widely), "{widely:?} of {all:?}");
+    daemon.stop().await;
+}
+
+/// Rule: a token narrowed to projects gets all events of these and of no others, without gaps.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_a_project_hears_the_project_under_its_own_name_without_gaps() {
+    let daemon = World::with_hoot().await;
+    let admin = daemon.admin().await;
+    let token = async |projects: Option<Vec<ProjectId>>| {
+        let (name, expires_in) = ("test".to_owned(), None);
+        let request = TokenCreateRequest { name, scope: Level::Write, projects, expires_in };
+        admin.call::<TokenCreate>(request).await.unwrap()
+    };
+    let project = async |name: &str| {
+        let request = ProjectCreateRequest {
+            name: name.to_owned(),
+            description: None,
+            limits: None,
+            agent: None,
+            key_level: None,
+            network: None,
+            image: None,
+            permissions: None,
+        };
+        admin.call::<ProjectCreate>(request).await.unwrap().project_id
+    };
+    let (one, two) = (project("one").await, project("two").await);
+    let (maker, member) = (token(Some(vec![one])).await, token(Some(vec![one])).await);
+    let stranger = token(Some(vec![two])).await;
+    let (making, members) = (daemon.client(&maker.token).await, daemon.client(&member.token).await);
+    let others = daemon.client(&stranger.token).await;
+
+    let view = format!("{}/{one}/", member.token_id);
+    let mut listening = daemon.subscriber(&member.token, &[&view]).await;
+    heard(&making, &mut listening).await;
+    for _ in 0..20 {
+        tokio::join!(
+            sleep_job(&making, 0),
+            sleep_job(&members, 0),
+            sleep_job(&others, 0),
+            sleep_job(&admin, 0)
+        );
+    }
+    let last = sleep_job(&making, 0).await;
+    let events = until_end(&mut listening, last).await;
+    assert_gap_free(&events);
+    let mut seen = BTreeSet::new();
+    for event in &events {
+        let Event::JobStateChanged { job_id, .. } = event.event else { continue };
+        state(&members, job_id).await;
+        seen.insert(job_id);
+    }
+    assert!(seen.len() > 40, "of the maker and its own: {}", seen.len());
     daemon.stop().await;
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::execute::{WaitingCall, succeed};
 use crate::register::register;
-use crate::support::{Sse, World, code};
+use crate::support::{Agent, Sse, World, code};
 
 async fn types(stream: &mut Sse, n_events: usize) -> Vec<String> {
     let mut types = Vec::new();
@@ -84,6 +84,35 @@ async fn a_subscriber_sees_its_own_and_an_admin_sees_all_but_the_input() {
     register(&stranger, "d", &["u"]).await;
     let seen = types(&mut others, 2).await;
     assert_eq!(seen, ["server.connected", "client-tool.registered"], "nothing came between");
+}
+
+/// Rule: a token narrowed to a project gets the events of the project, and no others.
+#[tokio::test]
+async fn a_token_of_a_project_gets_the_events_of_the_project() {
+    let world = World::start().await;
+    let project = async |name: &str| {
+        let made = world.admin.json("POST /v1/tools/project_create/call", json!({"name": name}));
+        made.await.1["result"]["project_id"].clone()
+    };
+    let (one, two) = (project("one").await, project("two").await);
+    let agent = async |project: &Value| {
+        let body = json!({"name": "test", "scope": "write", "projects": [project]});
+        let (status, made) = world.admin.json("POST /v1/tokens", body).await;
+        assert_eq!(status, 201, "{made}");
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        Agent { addr: world.admin.addr, token: text("token"), token_id: text("token_id") }
+    };
+    let (maker, member, stranger) = (agent(&one).await, agent(&one).await, agent(&two).await);
+    let mut events = member.stream("/event").await;
+    for agent in [&stranger, &world.admin, &maker] {
+        let (status, slept) =
+            agent.json("POST /v1/tools/job_sleep/call", json!({"milliseconds": 0})).await;
+        assert_eq!(status, 200, "{slept}");
+    }
+    let (_, listed) = maker.get("/v1/jobs").await;
+    let (_, seen) = events.typed("job.state_changed").await;
+    assert!(seen["properties"]["job_id"].is_string(), "{seen}");
+    assert_eq!(seen["properties"]["job_id"], listed["jobs"][0]["job_id"], "{listed}");
 }
 
 #[tokio::test]

@@ -119,6 +119,30 @@ fn devices_are_named_and_found_and_a_context_is_printed() {
     assert_eq!(daemon.run(&["graph", "tag", "nothing", "a", "b"]).code, 1);
 }
 
+/// REQ: `ringback graph query` prints a table, or JSON with `--json`; a variable is a number or text.
+#[test]
+fn a_query_prints_a_table_or_json() {
+    let daemon = Daemon::start();
+    for (id, name) in [("jdxi", "Roland JD-Xi"), ("mixer", "Mixer\u{1b}[2J")] {
+        daemon.run(&["graph", "bind", id, name]).done();
+    }
+    let sql =
+        "SELECT id, name, created_at > :since AS late FROM identities WHERE id <> :not ORDER BY id";
+    let query = ["graph", "query", sql, "--var", "since=0", "--var"];
+    let table = daemon.run(&[&query[..], &["not=jdxi"]].concat()).done().stdout;
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(lines.len(), 2, "{table}");
+    assert!(["id", "name", "late"].iter().all(|name| lines[0].contains(name)), "{table}");
+    assert!(lines[1].contains("mixer") && lines[1].contains("Mixer\\u{1b}[2J"), "{table}");
+    assert!(!table.contains('\u{1b}'), "{table}");
+    let json = daemon.run(&[&query[..], &["not=none", "--limit", "1", "--json"]].concat()).json();
+    assert_eq!((&json["count"], &json["truncated"]), (&1.into(), &true.into()), "{json}");
+    assert_eq!(json["results"][0]["name"], "Roland JD-Xi");
+    assert_eq!(json["results"][0]["late"], 1);
+    let wrong = daemon.run(&["graph", "query", "SELECT nam FROM identities"]);
+    assert!(wrong.code != 0 && wrong.stderr.contains("perhaps `name`"), "{wrong:?}");
+}
+
 /// Rule: `doctor --verify` finds damage, also while the daemon runs.
 #[test]
 fn doctor_finds_damaged_content() {

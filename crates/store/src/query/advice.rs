@@ -4,10 +4,11 @@
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
+use super::connection::OPERATIONS_MAX;
 use super::guard::Refused;
 use super::text::{self, Token, TokenKind};
 use super::views::{VIEWS, View};
-use super::{QueryError, SQL_BYTES_MAX, VALUE_BYTES_MAX};
+use super::{MEMORY_MAX, QueryError, SQL_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// How different a name may be from the one that was perhaps meant.
 const DISTANCE_MAX: usize = 3;
@@ -19,6 +20,7 @@ pub(super) fn explain(error: &rusqlite::Error, sql: &str, tokens: &[Token<'_>]) 
         (rusqlite::Error::MultipleStatement, _) => {
             QueryError::Invalid("a query is one SELECT; send each on its own".to_owned())
         }
+        (_, Some(ErrorCode::OutOfMemory)) => too_large(),
         (_, Some(ErrorCode::TooBig)) => QueryError::TooLarge(format!(
             "a value or row of the query has more than {VALUE_BYTES_MAX} bytes; select fewer or \
              shorter columns"
@@ -58,6 +60,15 @@ pub(super) fn too_long() -> QueryError {
     ))
 }
 
+/// The error for a query that SQLite had no memory for, which it also says of too many operations.
+fn too_large() -> QueryError {
+    QueryError::TooLarge(format!(
+        "the query needs more than {} MiB of memory or {OPERATIONS_MAX} compiled operations; use \
+         fewer subqueries, and their columns less often",
+        MEMORY_MAX >> 20
+    ))
+}
+
 /// Returns whether an error may come from the values that a query met, and not from its text.
 pub(super) fn is_about_values(error: &rusqlite::Error) -> bool {
     !matches!(
@@ -76,7 +87,13 @@ pub(super) fn is_about_values(error: &rusqlite::Error) -> bool {
 /// Returns whether an error is the daemon's, not the query's.
 pub(super) fn is_internal(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
-        Some(ErrorCode::Unknown | ErrorCode::TooBig | ErrorCode::TypeMismatch) | None => false,
+        Some(
+            ErrorCode::Unknown
+            | ErrorCode::TooBig
+            | ErrorCode::TypeMismatch
+            | ErrorCode::OutOfMemory,
+        )
+        | None => false,
         Some(ErrorCode::AuthorizationForStatementDenied) => false,
         Some(_) => !matches!(error, rusqlite::Error::SqliteFailure(cause, _)
             if cause.extended_code == ffi::SQLITE_RANGE || cause.extended_code == ffi::SQLITE_ERROR),

@@ -7,12 +7,13 @@ use std::time::Duration;
 use camino::Utf8Path;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::text::PATTERN_BYTES_MAX;
 use super::views::{self, Fence, VIEWS, View};
-use super::{SQL_BYTES_MAX, VALUE_BYTES_MAX, decode};
+use super::{SQL_BYTES_MAX, VALUE_BYTES_MAX, budget, decode, patterns};
 use crate::read::page::RowVisibility;
+use crate::schema;
 
 /// The page cache (1 MiB): the system caches the file anyway.
 const CACHE_KIB: i64 = 1 << 10;
@@ -20,13 +21,20 @@ const CACHE_KIB: i64 = 1 << 10;
 /// How long to wait for a lock. Readers hardly ever wait in this mode.
 const LOCK_WAIT: Duration = Duration::from_millis(100);
 
+/// Steps of SQLite's virtual machine between two looks at the clock: hardly ever a millisecond, and 50
+/// if each turns a text of 64 KiB into a number.
+const STEPS: i32 = 500;
+
+/// The most operations of a compiled query.
+pub(super) const OPERATIONS_MAX: i32 = 25_000;
+
 /// SQLite's limits for a caller's SQL. With `LIMIT_LENGTH` they also bound what one row of the
 /// virtual machine can hold in memory.
 const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_COLUMN, 100),
     (Limit::SQLITE_LIMIT_EXPR_DEPTH, 50),
     (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 10),
-    (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
+    (Limit::SQLITE_LIMIT_VDBE_OP, OPERATIONS_MAX),
     (Limit::SQLITE_LIMIT_FUNCTION_ARG, 32),
     (Limit::SQLITE_LIMIT_ATTACHED, 0),
     (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 100),
@@ -40,12 +48,21 @@ pub(super) struct QueryConnection {
     pub(super) sqlite: Connection,
     /// Everything in the database that has a name, in small letters.
     pub(super) existing: Arc<HashSet<String>>,
+    /// Whether it may be in a state that the next query must not find.
+    pub(super) is_spoilt: bool,
 }
 
 impl QueryConnection {
     pub(super) fn open(path: &Utf8Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let sqlite = Connection::open_with_flags(path, flags)?;
+        let mut sqlite = schema::open(path, flags)?;
+        if !budget::install() {
+            // Without a budget, one query could take all memory.
+            let error = ffi::Error::new(ffi::SQLITE_MISUSE);
+            let message = "SQLite was in use before its memory could be limited".to_owned();
+            return Err(rusqlite::Error::SqliteFailure(error, Some(message)));
+        }
+        sqlite.progress_handler(STEPS, Some(budget::is_over))?;
         sqlite.busy_timeout(LOCK_WAIT)?;
         sqlite.pragma_update(None, "cache_size", -CACHE_KIB)?;
         // A sort or a temporary table may be large, memory is not.
@@ -62,10 +79,11 @@ impl QueryConnection {
             sqlite.set_db_config(config, value)?;
         }
         decode::add_functions(&sqlite)?;
+        patterns::add_functions(&sqlite)?;
         add_help(&sqlite)?;
         let existing = Arc::new(names(&sqlite)?);
         sqlite.pragma_update(None, "query_only", true)?;
-        let confined = Self { sqlite, existing };
+        let confined = Self { sqlite, existing, is_spoilt: false };
         confined.limit_callers()?;
         Ok(confined)
     }
@@ -148,6 +166,9 @@ fn names(sqlite: &Connection) -> rusqlite::Result<HashSet<String>> {
     let mut found: HashSet<String> = found.collect::<rusqlite::Result<_>>()?;
     let schemas = ["sqlite_schema", "sqlite_master", "sqlite_temp_schema", "sqlite_temp_master"];
     found.extend(schemas.map(str::to_owned));
+    // SQLite adds these modules when they are first used.
+    let functions = ["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
+    found.extend(functions.map(str::to_owned));
     found.extend(VIEWS.iter().map(|view| view.name.to_owned()));
     Ok(found)
 }

@@ -1,5 +1,6 @@
 //! The threads that run queries. They start with the first query and run when nothing else does.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, RwLock};
@@ -156,15 +157,26 @@ fn serve(files: &Files, tasks: &Mutex<Receiver<Task>>) {
         };
         let answer = match opened {
             Ok(mut open) => {
-                let answer = run::run(&mut open, &query, stop);
-                if !matches!(answer, Err(QueryError::Database { .. })) {
-                    connection = Some(open);
+                // A panic must not take the thread: the next one would take the last.
+                let ran = catch_unwind(AssertUnwindSafe(|| run::run(&mut open, &query, stop)));
+                match ran {
+                    Ok(Err(error @ QueryError::Database { .. })) => Err(error),
+                    Ok(answer) => {
+                        connection = (!open.is_spoilt).then_some(open);
+                        answer
+                    }
+                    Err(_) => {
+                        tracing::error!("a query panicked");
+                        let source = Arc::new(std::io::Error::other("a query panicked"));
+                        Err(QueryError::Database { source })
+                    }
                 }
-                answer
             }
             Err(error) => Err(QueryError::Database { source: Arc::new(error) }),
         };
         drop(running);
-        done(answer);
+        if catch_unwind(AssertUnwindSafe(|| done(answer))).is_err() {
+            tracing::error!("the caller of a query panicked");
+        }
     }
 }

@@ -4,14 +4,17 @@
 //! * A caller's SQL reads tables only through inner views, which have random names for each query
 //!   and show rows that the caller may see; it calls only listed functions; it never writes.
 //! * Nothing in an answer or an error depends on rows that the caller may not see.
-//! * A query ends after a second, sooner if its caller stops it. Its snapshot ends with it.
-//! * What a query holds in memory is bounded by its text, not by its rows.
+//! * A query ends after a second, sooner if its caller stops it, also while SQLite compiles it. Its
+//!   snapshot ends with it.
+//! * SQLite allocates at most [`MEMORY_MAX`] for a query, also while it compiles it.
 
 mod advice;
+mod budget;
 mod connection;
 mod decode;
 mod engine;
 mod guard;
+mod patterns;
 mod run;
 mod text;
 mod views;
@@ -23,6 +26,7 @@ use std::time::Duration;
 
 use ringback_proto::value::Value;
 
+pub(crate) use self::budget::install as install_budget;
 pub(crate) use self::engine::Engine;
 use crate::read::page::RowVisibility;
 
@@ -34,6 +38,9 @@ pub const VALUE_BYTES_MAX: usize = 64 << 10;
 pub const ROWS_BYTES_MAX: usize = 256 << 10;
 /// The time that a query may take.
 pub const TIME_MAX: Duration = Duration::from_secs(1);
+/// What SQLite may allocate for a query: temporary tables and sorts take 2 MiB each before they go to
+/// files, and values 64 KiB.
+pub const MEMORY_MAX: usize = 16 << 20;
 /// Queries that run at the same time.
 pub const QUERIES_MAX: usize = 2;
 
@@ -95,5 +102,6 @@ pub enum QueryError {
 /// Runs when a query has ended, on the thread that ran it: it must be short and never wait.
 pub type QueryDone = Box<dyn FnOnce(Result<QueryAnswer, QueryError>) + Send>;
 
-/// Returns whether a query is to be stopped; asked every few thousand steps.
+/// Returns whether a query is to be stopped; asked every few hundred steps. It never uses
+/// SQLite: it may be asked inside an allocation.
 pub type StopSignal = Box<dyn Fn() -> bool + Send>;

@@ -1,7 +1,6 @@
 //! One query, from its text to its rows.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use ringback_proto::data::Data;
 use ringback_proto::value::Value;
@@ -9,18 +8,16 @@ use ringback_sync::lock;
 use rusqlite::Statement;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
+use super::budget::{Budget, Exceeded};
 use super::connection::QueryConnection;
 use super::guard::{Guard, Noticed};
-use super::text::{self, EXPANSIONS_MAX, PATTERN_BYTES_MAX, Token, TokenKind};
+use super::text::{self, EXPANSIONS_MAX, PATTERN_BYTES_MAX, TABLES_MAX, Token, TokenKind};
 use super::views::{Fence, VIEWS, View};
 use super::{
-    Query, QueryAnswer, QueryError, ROWS_BYTES_MAX, SQL_BYTES_MAX, StopSignal, TIME_MAX,
-    VALUE_BYTES_MAX, advice,
+    Query, QueryAnswer, QueryError, ROWS_BYTES_MAX, SQL_BYTES_MAX, StopSignal, VALUE_BYTES_MAX,
+    advice,
 };
 use crate::error::Cause;
-
-/// Steps of SQLite's virtual machine between two looks at the clock: well under a millisecond.
-const STEPS: i32 = 2000;
 
 /// The most temporary tables, indexes and sorts of a query. Each holds up to 2 MiB in memory before
 /// it goes to a file.
@@ -49,14 +46,6 @@ impl From<QueryError> for Failure {
     }
 }
 
-/// What interrupted a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Interrupted {
-    No,
-    ByTime,
-    ByCaller,
-}
-
 /// Runs a query.
 pub(super) fn run(
     connection: &mut QueryConnection,
@@ -68,13 +57,12 @@ pub(super) fn run(
     }
     let tokens = text::tokens(&query.sql);
     check_text(query, &tokens)?;
-    let interrupted = Arc::new(Mutex::new(Interrupted::No));
-    watch(connection, stop, &interrupted).map_err(database)?;
+    let budget = Budget::start(stop);
     let is_short = |variable: &str| is_short(query, variable);
     let mut fence = if text::may_fail(&tokens, is_short) { Fence::Closed } else { Fence::Open };
     let used: Vec<&View> = VIEWS.iter().filter(|view| text::names(&tokens, view.name)).collect();
     let answer = loop {
-        match attempt(connection, query, &tokens, &used, fence) {
+        match attempt(connection, query, &tokens, &used, fence, &budget) {
             Ok(answer) => break Ok(answer),
             Err(Failure::Final(error)) => break Err(error),
             Err(Failure::NeedsFence) if fence == Fence::Open => fence = Fence::Closed,
@@ -88,20 +76,31 @@ pub(super) fn run(
             }
             Err(Failure::NeedsFence) => break Err(QueryError::Stopped),
             Err(Failure::Running(error)) if advice::is_internal(&error) => {
-                break Err(by_interrupt(&interrupted).unwrap_or_else(|| database(error)));
+                break Err(database(error));
             }
             Err(Failure::Running(error)) => {
                 break Err(advice::explain(&error, &query.sql, &tokens));
             }
         }
     };
-    connection.sqlite.progress_handler(0, None::<fn() -> bool>).map_err(database)?;
-    answer.map_err(|error| by_interrupt(&interrupted).unwrap_or(error))
+    let Some(exceeded) = budget.exceeded() else { return answer };
+    connection.is_spoilt |= exceeded == Exceeded::Memory;
+    answer.map_err(|error| match exceeded {
+        Exceeded::Time => QueryError::Timeout,
+        Exceeded::Patience => QueryError::Stopped,
+        Exceeded::Memory => error,
+    })
 }
 
 /// Checks what can be seen without SQLite.
 fn check_text(query: &Query, tokens: &[Token<'_>]) -> Result<(), QueryError> {
     let views: Vec<&str> = VIEWS.iter().map(|view| view.name).collect();
+    let n_tables = text::count_table_expressions(tokens);
+    if n_tables > TABLES_MAX {
+        return Err(QueryError::Invalid(format!(
+            "the query has {n_tables} common table expressions, and can have {TABLES_MAX}; use fewer"
+        )));
+    }
     if text::expansions(tokens, &views) > EXPANSIONS_MAX {
         return Err(QueryError::Invalid(format!(
             "the query uses views and common table expressions more than {EXPANSIONS_MAX} times, \
@@ -138,36 +137,6 @@ fn is_short(query: &Query, variable: &str) -> bool {
     })
 }
 
-/// Stops the query when its time is up or its caller wants it.
-fn watch(
-    connection: &mut QueryConnection,
-    stop: StopSignal,
-    interrupted: &Arc<Mutex<Interrupted>>,
-) -> rusqlite::Result<()> {
-    let interrupted = Arc::clone(interrupted);
-    let started = Instant::now();
-    let handler = move || {
-        let why = if stop() {
-            Interrupted::ByCaller
-        } else if started.elapsed() >= TIME_MAX {
-            Interrupted::ByTime
-        } else {
-            return false;
-        };
-        *lock(&interrupted) = why;
-        true
-    };
-    connection.sqlite.progress_handler(STEPS, Some(handler))
-}
-
-fn by_interrupt(interrupted: &Mutex<Interrupted>) -> Option<QueryError> {
-    match *lock(interrupted) {
-        Interrupted::No => None,
-        Interrupted::ByTime => Some(QueryError::Timeout),
-        Interrupted::ByCaller => Some(QueryError::Stopped),
-    }
-}
-
 /// Runs a query once, with or without the fence.
 fn attempt(
     connection: &mut QueryConnection,
@@ -175,8 +144,11 @@ fn attempt(
     tokens: &[Token<'_>],
     used: &[&View],
     fence: Fence,
+    budget: &Budget,
 ) -> Result<QueryAnswer, Failure> {
     let internal = |error| Failure::Final(database(error));
+    // Until the views are gone again: a failure may leave some of them, or a transaction.
+    let was_spoilt = std::mem::replace(&mut connection.is_spoilt, true);
     let prefix = connection.create_views(used, &query.visible, fence).map_err(internal)?;
     let guard = Guard::new(prefix.clone(), Arc::clone(&connection.existing), used, &query.visible);
     let noticed = guard.noticed();
@@ -184,11 +156,12 @@ fn attempt(
         .sqlite
         .authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| guard.decide(&context)));
     let answer = match guarded {
-        Ok(()) => answer(connection, query, tokens, fence, &noticed),
+        Ok(()) => budget.spend(|| answer(connection, query, tokens, fence, &noticed)),
         Err(error) => Err(internal(error)),
     };
     let unguarded = connection.sqlite.authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> _>);
     unguarded.and_then(|()| connection.drop_views(used, &prefix)).map_err(internal)?;
+    connection.is_spoilt = was_spoilt;
     answer
 }
 

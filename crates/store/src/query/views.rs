@@ -56,6 +56,10 @@ const CREATED: &str = "milliseconds since 1970";
 const REGION_VISIBLE: &str = "{visible}";
 /// Stands for the condition that the reader may see the source of an artifact.
 const SOURCE_VISIBLE: &str = "{visible_source}";
+/// Stands for the condition that the reader may see the identity where a connection starts.
+const FROM_VISIBLE: &str = "{visible_from}";
+/// Stands for the condition that the reader may see the identity where a connection ends.
+const TO_VISIBLE: &str = "{visible_to}";
 /// Stands for the condition that the reader may see the artifact that was heard.
 const HEARD_VISIBLE: &str = "{visible_artifact}";
 
@@ -316,21 +320,13 @@ pub(super) const VIEWS: &[View] = &[
     },
     View {
         name: "connections",
-        about: "connections between ports of identities",
-        from: "identity_connection",
+        about: "connections between ports of identities that you see",
+        from: "identity_connection JOIN identity AS from_end ON from_end.n = identity_connection.from_identity AND {visible_from} JOIN identity AS to_end ON to_end.n = identity_connection.to_identity AND {visible_to}",
         rows: Rows::Of("identity_connection"),
         columns: &[
-            column(
-                "from_identity",
-                "(SELECT id FROM identity WHERE n = identity_connection.from_identity)",
-                "identity it leads from",
-            ),
+            column("from_identity", "from_end.id", "identity it leads from"),
             column("from_port", "identity_connection.from_port", "port it leads from"),
-            column(
-                "to_identity",
-                "(SELECT id FROM identity WHERE n = identity_connection.to_identity)",
-                "identity it leads to",
-            ),
+            column("to_identity", "to_end.id", "identity it leads to"),
             column("to_port", "identity_connection.to_port", "port it leads to"),
             column(
                 "transport",
@@ -354,7 +350,7 @@ pub(super) const VIEWS: &[View] = &[
                     "session",
                 ],
             ),
-            ("identity", &["n", "id"]),
+            ("identity", &["n", "id", "owner", "project", "session"]),
         ],
     },
     View {
@@ -570,6 +566,8 @@ fn with_conditions(sql: &str, visible: &RowVisibility) -> String {
     let conditions = [
         (REGION_VISIBLE, region_seen(visible)),
         (SOURCE_VISIBLE, seen("src", visible)),
+        (FROM_VISIBLE, seen("from_end", visible)),
+        (TO_VISIBLE, seen("to_end", visible)),
         (HEARD_VISIBLE, of_artifact("id", "garden_heard.artifact", visible)),
     ];
     for (name, condition) in conditions {

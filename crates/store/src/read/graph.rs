@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringback_proto::ids::{ArtifactId, BlobHash};
-use ringback_proto::record::{ArtifactRecord, UnixMs};
+use ringback_proto::record::{AnnotationRecord, ArtifactRecord, UnixMs};
 use ringback_proto::request::SourceRole;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -22,10 +22,12 @@ pub(super) const NEWEST_OF_TREE: &str = "SELECT max(n) FROM artifact
     WHERE content_hash = ?1
         AND session IN (SELECT session FROM session_tree WHERE ancestor = ?2)";
 pub(super) const SOURCES: &str = "SELECT source, source_hash, role, is_hidden FROM artifact_source
-    WHERE artifact = ?1 ORDER BY position";
+    WHERE artifact = ?1 ORDER BY position LIMIT ?2";
 pub(super) const DERIVED: &str = "SELECT DISTINCT n FROM artifact_source
     WHERE source = ?1 ORDER BY n DESC";
 pub(super) const CHILDREN: &str = "SELECT n FROM artifact WHERE parent = ?1 ORDER BY n DESC";
+pub(super) const NEWEST_ANNOTATIONS: &str =
+    "SELECT * FROM annotation WHERE artifact = ?1 ORDER BY n DESC LIMIT ?2";
 const ARTIFACT: &str = "SELECT * FROM artifact WHERE n = ?1";
 const LIKE: &str = "SELECT rowid FROM artifact_words
     WHERE artifact_words MATCH ?1 ORDER BY rowid DESC LIMIT ?2";
@@ -99,15 +101,16 @@ impl Graph<'_> {
         })
     }
 
-    /// Returns what an artifact was made from, in the order its tool read it.
+    /// Returns at most `limit` of what an artifact was made from, in the order its tool read it.
     pub fn sources(
         self,
         id: ArtifactId,
         visible: &RowVisibility,
+        limit: usize,
     ) -> Result<Vec<VisibleSource>, ReadError> {
         self.0.readers().read("the sources of an artifact", |connection| {
             let mut select = connection.prepare_cached(SOURCES)?;
-            let mut rows = select.query([id.as_bytes()])?;
+            let mut rows = select.query(params![id.as_bytes(), int(limit as u64)])?;
             let mut sources = Vec::new();
             while let Some(row) = rows.next()? {
                 let source = row.opt_id("source", ArtifactId::from_random)?;
@@ -122,6 +125,23 @@ impl Graph<'_> {
                 sources.push(VisibleSource { role, artifact, content_hash });
             }
             Ok(sources)
+        })
+    }
+
+    /// Returns the last annotations of an artifact, newest first.
+    pub fn newest_annotations(
+        self,
+        artifact_id: ArtifactId,
+        limit: usize,
+    ) -> Result<Vec<AnnotationRecord>, ReadError> {
+        self.0.readers().read("the newest annotations", |connection| {
+            connection
+                .prepare_cached(NEWEST_ANNOTATIONS)?
+                .query_map(
+                    params![artifact_id.as_bytes(), int(limit as u64)],
+                    artifacts::annotation,
+                )?
+                .collect()
         })
     }
 

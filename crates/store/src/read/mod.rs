@@ -41,6 +41,7 @@ mod tests {
             jobs::PAGE_OF_PROJECT,
             jobs::PAGE_OF_SESSION,
             page::IN_TREE,
+            graph::NEWEST_ANNOTATIONS,
             artifacts::PAGE,
             artifacts::OF_OWNER,
             artifacts::OF_PROJECT,

@@ -20,10 +20,9 @@ pub(super) const PAGE_OF_OWNER: &str = "SELECT n FROM session
     WHERE state = ?1 AND n < ?2 AND owner = ?4 ORDER BY n DESC LIMIT ?3";
 pub(super) const PAGE_OF_PROJECT: &str = "SELECT n FROM session
     WHERE state = ?1 AND n < ?2 AND project = ?4 ORDER BY n DESC LIMIT ?3";
-const PAGE_OF_TREE: &str = "WITH RECURSIVE down (id) AS (
-        SELECT ?4 UNION SELECT session.id FROM session JOIN down ON session.parent = down.id)
-    SELECT n FROM session WHERE id IN down AND state = ?1 AND n < ?2
-        AND (?5 IS NULL OR project = ?5)
+pub(super) const PAGE_OF_TREE: &str = "SELECT n FROM session
+    WHERE id IN (SELECT session FROM session_tree WHERE ancestor = ?4)
+        AND state = ?1 AND n < ?2 AND (?5 IS NULL OR project = ?5)
     ORDER BY n DESC LIMIT ?3";
 pub(super) const PAGE_OF_OWNER_IN_PROJECT: &str = "SELECT n FROM session
     WHERE state = ?1 AND n < ?2 AND owner = ?4 AND project = ?5 ORDER BY n DESC LIMIT ?3";

@@ -8,8 +8,8 @@ use ringback_proto::record::{
 };
 use ringback_proto::request::{HintKind, SourceRole};
 use ringback_store::{
-    ArtifactFilter, CommitError, IdentityFilter, NamedIdentity, RowVisibility, VisibleSource,
-    WriteOutcome,
+    ArtifactFilter, CommitError, IdentityFilter, NamedIdentity, RowVisibility, SessionFilter,
+    VisibleSource, WriteOutcome,
 };
 
 use crate::common::{TestStore, artifact, bytes16, job, job_id, owner, project};
@@ -105,6 +105,12 @@ fn a_session_sees_what_its_tree_made_and_nothing_of_its_siblings() {
         assert_eq!(jobs, ids);
         let counts = test.store.job_counts(&visible).unwrap();
         assert_eq!(counts.get(JobState::Pending), expected.len() as u64);
+        let filter = SessionFilter::default();
+        let sessions = test.store.sessions(&visible, filter, None, 100).unwrap().items;
+        let sessions: Vec<_> = sessions.into_iter().map(|session| session.id).collect();
+        let is_left = |n: &u64| test.store.session(session_id(*n)).unwrap().is_some();
+        let expected = expected.iter().rev().map(|n| u64::from(*n)).filter(is_left);
+        assert_eq!(sessions, expected.map(session_id).collect::<Vec<_>>(), "sessions of {at}");
     };
     check(1, &[1, 2, 3]);
     check(2, &[2, 3]);
@@ -169,7 +175,7 @@ fn sources_and_what_was_made_from_them_are_shown_to_those_who_see_them() {
         source(3, Some(2), 2, false),
     ])
     .unwrap();
-    let seen = |visible: &RowVisibility| test.store.graph().sources(art(2), visible).unwrap();
+    let seen = |visible: &RowVisibility| test.store.graph().sources(art(2), visible, 10).unwrap();
     let row = |artifact: Option<u64>, content: Option<u8>| VisibleSource {
         role: SourceRole::Input,
         artifact: artifact.map(art),
@@ -191,6 +197,25 @@ fn sources_and_what_was_made_from_them_are_shown_to_those_who_see_them() {
     assert_eq!(derived(2, &own(1), 1), [art(4)]);
     let missing = test.commit(vec![source(1, Some(77), 1, false)]);
     assert!(matches!(missing, Err(CommitError::NoArtifact { .. })));
+}
+
+/// Rule: a reader of the newest annotations gets these, however many there are.
+#[test]
+fn the_newest_annotations_of_an_artifact_are_the_last_ones() {
+    let test = TestStore::new();
+    test.commit(vec![create(made(1, owner(1), None))]).unwrap();
+    let remark = |n: u64| AnnotationRecord {
+        id: AnnotationId::from_random(bytes16(n)),
+        artifact_id: art(1),
+        message: n.to_string(),
+        source: "ada".to_owned(),
+        vibe: None,
+        created_at: n,
+    };
+    test.commit((0..1200).map(|n| Record::AnnotationAdded(remark(n))).collect()).unwrap();
+    let newest = test.store.graph().newest_annotations(art(1), 3).unwrap();
+    assert_eq!(newest, [remark(1199), remark(1198), remark(1197)]);
+    assert_eq!(test.store.graph().newest_annotations(art(2), 3).unwrap(), []);
 }
 
 #[test]

@@ -122,6 +122,22 @@ async fn every_tool_that_reads_content_records_it_as_a_source() {
     daemon.stop().await;
 }
 
+/// Rule: a tune that was given as text is a source too.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_text_of_a_tune_is_the_source_of_its_midi() {
+    let daemon = music_setup().start().await;
+    let client = daemon.admin().await;
+    let answer = by_hoot(&client, "abc_to_midi", &json!({"abc": TUNE})).await;
+    let text = store(&client, TUNE.into(), "text/plain").await;
+    let ids = made(&answer);
+    assert_eq!(ids.len(), 1, "{answer}");
+    let info = artifact(&client, ids[0]).await;
+    let found: Vec<_> =
+        info.sources.iter().map(|source| (source.role, source.content_hash)).collect();
+    assert_eq!(found, [(SourceRole::Abc, Some(text))]);
+    daemon.stop().await;
+}
+
 /// Calls a tool by name, with little work, and returns its result.
 async fn answered(client: &Client, tool: &str, mut input: Value) -> Value {
     if tool == "clap_analyze" {

@@ -1,7 +1,6 @@
 //! `graph_context`: a short text about what was made, what failed and what waits.
 
 use ringback_proto::error::ToolError;
-use ringback_proto::ids::ArtifactId;
 use ringback_proto::record::{
     AnnotationRecord, ArtifactRecord, ConnectionRecord, IdentityRecord, JobState, UnixMs,
 };
@@ -33,8 +32,6 @@ const SOURCES_MAX: usize = 8;
 /// The most characters of a text that someone wrote.
 const TEXT_CHARS_MAX: usize = 240;
 const MS_PER_MINUTE: u64 = 60_000;
-/// The most annotations that are read to find the newest.
-const ANNOTATIONS_READ_MAX: usize = 1000;
 
 /// An artifact, with what a context says about it.
 struct Made {
@@ -132,9 +129,9 @@ impl Wanted {
     }
 
     fn made(&self, store: &Store, artifact: ArtifactRecord) -> Result<Made, ReadError> {
-        let sources = store.graph().sources(artifact.id, &self.visible)?;
+        let sources = store.graph().sources(artifact.id, &self.visible, SOURCES_MAX + 1)?;
         let annotations = if self.request.include_annotations.unwrap_or(true) {
-            newest_annotations(store, artifact.id)?
+            store.graph().newest_annotations(artifact.id, ANNOTATIONS_MAX)?
         } else {
             Vec::new()
         };
@@ -151,14 +148,6 @@ impl Wanted {
         jobs.truncate(JOBS_MAX);
         Ok(jobs)
     }
-}
-
-fn newest_annotations(store: &Store, id: ArtifactId) -> Result<Vec<AnnotationRecord>, ReadError> {
-    let mut annotations = store.annotations(id, ANNOTATIONS_READ_MAX)?;
-    let n_older = annotations.len().saturating_sub(ANNOTATIONS_MAX);
-    let mut newest = annotations.split_off(n_older);
-    newest.reverse();
-    Ok(newest)
 }
 
 /// Writes what fits: first jobs and identities in their own share, then artifacts in the rest.

@@ -15,6 +15,8 @@ use crate::screen::{Screen, one_line};
 
 /// The most artifacts in one lineage: more is no picture.
 const ARTIFACTS_MAX: usize = 200;
+/// `artifact_get` names this many of the artifacts that were made from one.
+const DERIVED_MAX: usize = 100;
 /// The size of a box of the drawing and the gaps between them, in pixels.
 const BOX_WIDTH: usize = 230;
 const BOX_HEIGHT: usize = 48;
@@ -33,7 +35,7 @@ pub(super) struct Lineage {
     artifacts: Vec<LineageArtifact>,
     /// What was made from what.
     sources: Vec<Edge>,
-    /// Whether there are more artifacts.
+    /// Whether there are more artifacts, or may be.
     truncated: bool,
 }
 
@@ -77,6 +79,7 @@ impl Lineage {
             let mut queue = VecDeque::from([(id, 0)]);
             let mut visited = HashSet::from([id]);
             while let Some((at, distance)) = queue.pop_front() {
+                truncated |= way == Way::Down && known[&at].derived_ids.len() >= DERIVED_MAX;
                 for next in way.next(&known[&at]) {
                     if !visited.insert(next) {
                         continue;
@@ -126,7 +129,9 @@ impl Lineage {
         lines.push(screen.bold("made into"));
         self.branch(&mut lines, self.artifact_id, Way::Down);
         if self.truncated {
-            lines.push(format!("… more than {ARTIFACTS_MAX} artifacts"));
+            lines.push(format!(
+                "… perhaps more: at most {ARTIFACTS_MAX} artifacts, and {DERIVED_MAX} made from each"
+            ));
         }
         lines.join("\n")
     }
