@@ -41,7 +41,7 @@ const SECONDS_LONG: u64 = 600;
 /// Commands per second, in bursts of this many.
 const COMMANDS_PER_SECOND: u64 = 1000;
 const BURST: u64 = 20;
-/// So many of them have to arrive for the others to mean anything.
+/// This many have to arrive, or the other figures mean nothing.
 const ARRIVED_PER_SECOND: f64 = 950.0;
 /// Changes of the timeline wait for their commits, one after the other, so they are one of this many
 /// commands; the others act on the transport.

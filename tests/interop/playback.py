@@ -16,8 +16,14 @@ from wire import Daemon, Peer, Subscriber
 RATE = 48_000
 # Seconds that a process may take to notice something.
 LIMIT = 20
-# Seconds that the daemon stands still.
+# Seconds that the daemon or its store stands still.
 STALL = 3
+# More events than a subscriber's socket and the daemon's hold: each of these commands is three.
+FLOOD = 1000
+# Commands that are under way at the same time.
+CROWD = 100
+# Transport events that a subscriber counts.
+SEEKS = 100
 # Sound is mixed this far ahead, so that only a garden that waits for the daemon runs out of it.
 SETTINGS = {"RINGBACK_GARDEN__DEVICE": "null", "RINGBACK_GARDEN__AHEAD": "2s"}
 
@@ -76,6 +82,11 @@ def play(peer):
     wait_for("playback", lambda: peer.success("garden_status")["counters"]["frames"] > RATE // 10)
 
 
+def content_of(timeline):
+    """The hash of what the first region plays."""
+    return timeline["regions"][0]["content"]["hash"]
+
+
 def is_with_the_garden(peer, command):
     """Whether the daemon has passed this command on to a garden that stands still.
 
@@ -108,33 +119,110 @@ def no_daemon_and_no_listener_makes_the_music_stutter(world):
     assert abs(moved - played / RATE) < 0.001, (moved, played)
 
 
+@contextmanager
+def without_underruns(peer, seconds):
+    """What is done here must not be heard."""
+    before = peer.success("garden_status")
+    yield
+    after = peer.success("garden_status")
+    assert after["counters"]["underruns"] == before["counters"]["underruns"], (before, after)
+    played = after["counters"]["frames"] - before["counters"]["frames"]
+    assert played >= seconds * RATE, "the music waited"
+
+
+@contextmanager
+def locked_store(daemon):
+    """Nothing can be written meanwhile."""
+    other = sqlite3.connect(daemon.home / "data" / "ringback.db", isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+    finally:
+        other.close()
+
+
+@check
+def a_subscriber_that_reads_nothing_and_a_flood_of_events_are_not_heard(world):
+    with playing(world) as (daemon, peer):
+        with Subscriber(world.context, daemon.iopub, daemon.token, [""]) as events:
+            events.receive()
+            with without_underruns(peer, 0):
+                for first in range(0, FLOOD, CROWD):
+                    beats = [1 + number % 50 for number in range(first, first + CROWD)]
+                    commands = [peer.start({"tool": "garden_seek", "beat": beat}) for beat in beats]
+                    kinds = {peer.reply(command)["kind"] for command in commands}
+                    assert kinds == {"ack"}, kinds
+
+
+@check
+def a_store_that_stalls_is_not_heard(world):
+    with playing(world) as (daemon, peer), without_underruns(peer, STALL - 1):
+        with locked_store(daemon):
+            time.sleep(STALL)
+
+
+@check
+def a_subscriber_receives_every_transport_event(world):
+    with playing(world) as (daemon, peer):
+        assert peer.call("garden_pause")["kind"] == "ack"
+        with Subscriber(world.context, daemon.iopub, daemon.token, ["garden.transport", "heads"]) as events:
+            heads = events.heads()
+            jobs = [peer.call("garden_seek", {"beat": 1 + number})["job_id"] for number in range(SEEKS)]
+            seen = events.collect_until(lambda _, it: it.get("event", {}).get("job_id") == jobs[-1])
+    seen = [it for topic, it in seen if topic == "garden.transport"]
+    assert [it["event"]["job_id"] for it in seen] == jobs, "each command once, in order"
+    first = seen[0]["topic_seq"]
+    assert [it["topic_seq"] for it in seen] == list(range(first, first + SEEKS)), heads
+
+
 @check
 def an_emergency_pause_needs_no_store(world):
+    with playing(world) as (daemon, peer), locked_store(daemon):
+        refused = peer.call("garden_emergency_pause")
+        assert refused["kind"] == "error" and refused["certainty"] == "may_have_run", refused
+        wait_for("silence", lambda: peer.success("garden_status")["state"] == "paused")
+
+
+@check
+def a_change_that_cannot_be_stored_is_taken_back_by_the_garden(world):
     with playing(world) as (daemon, peer):
-        other = sqlite3.connect(daemon.home / "data" / "ringback.db", isolation_level=None)
-        try:
-            # Nothing else can be written now.
-            other.execute("BEGIN IMMEDIATE")
-            refused = peer.call("garden_emergency_pause")
-            assert refused["kind"] == "error" and refused["certainty"] == "may_have_run", refused
-            wait_for("silence", lambda: peer.success("garden_status")["state"] == "paused")
-        finally:
-            other.close()
+        before, garden = peer.success("garden_timeline"), garden_of(daemon)
+        region = dict(position=8, duration=1, behavior_type="play_content", content_id=content_of(before))
+        move = dict(region_id=before["regions"][0]["region_id"], new_position=4)
+        for tool, fields in [("garden_create_region", region), ("garden_move_region", move)]:
+            # The command is on its way before the store is locked, and is accepted after that.
+            status = lambda: peer.success("garden_status")
+            n_commands = status()["counters"]["commands"]
+            os.kill(garden, signal.SIGSTOP)
+            command = peer.start({"tool": tool, **fields}, wait_ms=LIMIT * 1000)
+            wait_for("command on its way", lambda: is_with_the_garden(peer, tool))
+            with locked_store(daemon):
+                os.kill(garden, signal.SIGCONT)
+                wait_for("change in the garden", lambda: status()["counters"]["commands"] > n_commands)
+                wait_for("old timeline", lambda: status()["revision"] == before["revision"])
+            assert peer.reply(command)["kind"] in ("error", "job_started")
+            assert (status()["region_count"], status()["state"]) == (1, "playing"), status()
+        assert peer.success("garden_timeline") == before
+        assert peer.call("garden_move_region", move)["kind"] == "ack"
+        assert peer.success("garden_status")["revision"] == before["revision"] + 1
 
 
 @check
 def a_garden_that_is_killed_comes_back_with_its_timeline(world):
     with playing(world) as (daemon, peer):
         before, killed = peer.success("garden_timeline"), garden_of(daemon)
-        # It takes no command any more, and then it is gone: the command ends at once.
+        # It takes no command any more, and then it is gone: the command ends because of that, long
+        # before the time that content may take.
         os.kill(killed, signal.SIGSTOP)
-        command = peer.start({"tool": "garden_pause"})
-        wait_for("command on its way", lambda: is_with_the_garden(peer, "garden_pause"))
+        region = dict(position=8, duration=1, behavior_type="play_content", content_id=content_of(before))
+        command = peer.start({"tool": "garden_create_region", **region}, wait_ms=LIMIT * 1000)
+        wait_for("command on its way", lambda: is_with_the_garden(peer, "garden_create_region"))
         os.kill(killed, signal.SIGKILL)
         lost = peer.reply(command)
         assert lost["kind"] == "error" and lost["certainty"] == "may_have_run", lost
+        assert "did not answer" not in lost["message"], lost
         jobs = peer.success("job_list", {"status": "failed"})["jobs"]
-        assert [it["source"] for it in jobs] == ["garden_pause"], jobs
+        assert [it["source"] for it in jobs] == ["garden_create_region"], jobs
         wait_for("new garden", lambda: garden_of(daemon) not in (None, killed))
         status = wait_for("answer", lambda: peer.call("garden_status").get("response"))
         assert status["state"] == "stopped", "nothing plays that nobody asked for"
@@ -149,11 +237,23 @@ def a_daemon_that_is_killed_loses_nothing_of_the_timeline(world):
         looped = peer.call("garden_set_loop", {"start": 0, "end": 8})
         assert looped["kind"] == "ack", looped
         before, garden = peer.success("garden_timeline"), garden_of(daemon)
+        # A command that is under way when the daemon is killed.
+        os.kill(garden, signal.SIGSTOP)
+        peer.start({"tool": "garden_play"})
+        wait_for("command on its way", lambda: is_with_the_garden(peer, "garden_play"))
         daemon.kill()
+        os.kill(garden, signal.SIGCONT)
         wait_for("end of the garden", lambda: not Path(f"/proc/{garden}").exists())
         daemon.start()
         with Peer(world.context, daemon.hoot, daemon.token) as again:
             assert again.success("garden_timeline") == before
             assert again.call("garden_status")["kind"] == "error", "nothing plays after a restart"
+            done = again.success("job_status", {"job_id": looped["job_id"]})
+            assert done["status"] == "complete", done
+            failed = again.success("job_list", {"status": "failed"})["jobs"]
+            assert [it["source"] for it in failed] == ["garden_play"], failed
+            # A command starts a garden; the one from before does not play there.
+            assert again.call("garden_seek", {"beat": 2}, wait_ms=LIMIT * 1000)["kind"] == "ack"
+            assert again.success("garden_status")["state"] == "stopped"
             play(again)
             assert again.success("garden_status")["loop"] == {"start": 0.0, "end": 8.0}

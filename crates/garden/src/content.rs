@@ -155,7 +155,7 @@ async fn fetch(
     Ok(file)
 }
 
-/// Takes so many bytes and no more.
+/// Takes bytes up to a limit.
 struct Limited<W> {
     writer: W,
     n_left: u64,

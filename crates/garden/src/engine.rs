@@ -31,9 +31,6 @@ use crate::transport::{Jump, Step, Transport};
 
 /// Position events per second of playback.
 const POSITIONS_PER_SECOND: u64 = 10;
-/// Between two reports of what a loop or a vamp repeats, in seconds of playback: rows of what was
-/// heard are few, and still say when that was.
-const REPEATED_PAUSE_SECONDS: u64 = 60;
 
 /// What others need to know since the last time.
 #[derive(Debug, Default)]
@@ -61,8 +58,6 @@ pub struct Engine {
     /// What is being repeated, if that was why playback last jumped.
     repeating: Option<JumpCause>,
     heard_log: HeardLog,
-    /// The clock from which what is repeated is reported again.
-    next_repeated: u64,
     ahead: Ahead,
     generation: u32,
     replan: Option<Replan>,
@@ -88,6 +83,24 @@ struct Ahead {
     is_done: bool,
 }
 
+/// Why content is silent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missing {
+    /// It cannot be played, for this reason.
+    Failed(String),
+    /// The cache is full of what is needed sooner.
+    NoRoom,
+}
+
+/// A plan that has to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DuePlan {
+    /// It plays.
+    Playing,
+    /// It is the end of another one.
+    Silent,
+}
+
 /// Why the blocks made ahead are worth nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Replan {
@@ -111,7 +124,6 @@ impl Engine {
             heard_jump: None,
             repeating: None,
             heard_log: HeardLog::default(),
-            next_repeated: 0,
             ahead: Ahead { is_done: true, ..Ahead::default() },
             generation: 0,
             replan: None,
@@ -174,7 +186,9 @@ impl Engine {
                 Step::Jump(jump) => self.jumped(&jump),
             }
         }
-        self.report_ended();
+        let (is_repeating, clock) = (self.repeating.is_some(), self.clock);
+        let heard = self.heard_log.take_due(is_repeating, clock, rate);
+        self.reports.heard(heard, &self.map);
         self.report_position(shared);
     }
 
@@ -193,23 +207,18 @@ impl Engine {
         if repeats && self.repeating == repeating {
             self.heard_log.repeat_all();
         } else {
-            self.report_heard(HeardLog::take_all);
-            self.next_repeated = self.clock + self.repeated_pause();
+            self.reports.heard(self.heard_log.take_all(), &self.map);
+            self.heard_log.start_repeating(self.clock, u64::from(self.map.rate()));
             self.report_transport(cause, jump.job_id);
         }
         self.repeating = repeating;
     }
 
-    /// Returns whether a new plan has to be made; the one before is worth nothing then.
+    /// Returns what the new plan is that has to be made, if any; the one before is worth nothing then.
     #[must_use]
-    pub const fn needs_plan(&self) -> bool {
-        self.replan.is_some()
-    }
-
-    /// Returns whether it plays, as it is heard.
-    #[must_use]
-    pub fn is_playing(&self) -> bool {
-        self.heard.is_playing()
+    pub fn due_plan(&self) -> Option<DuePlan> {
+        let plan = if self.heard.is_playing() { DuePlan::Playing } else { DuePlan::Silent };
+        self.replan.map(|_| plan)
     }
 
     /// Starts a new plan if one has to be made, and returns its generation.
@@ -283,26 +292,26 @@ impl Engine {
         self.wants_changed = true;
     }
 
-    /// Reports content that cannot be played.
-    pub fn content_failed(&mut self, key: &SoundKey, message: &str) {
+    /// Reports content that is silent: it cannot be played, or there is no room for it.
+    pub fn content_missing(&mut self, key: &SoundKey, why: &Missing) {
         for region_id in self.mixer.regions_of(key) {
             let Some(region) = self.timeline.region(region_id) else { continue };
-            self.reports.push(GardenEvent::Region(GardenRegionEvent {
-                region_id,
-                change: RegionChange::Failed,
-                position_beats: region.position.beats(),
-                duration_beats: region.duration.map(Ticks::beats),
-                message: Some(message.to_owned()),
-            }));
-            self.report_trouble(TroubleKind::Content, message.to_owned(), Some(region_id));
-        }
-    }
-
-    /// Reports content that is silent because the cache has no room for it.
-    pub fn content_crowded(&mut self, key: &SoundKey) {
-        for region_id in self.mixer.regions_of(key) {
-            let cause = "the cache is full of what is needed sooner; raise `garden.cache`";
-            self.report_trouble(TroubleKind::Content, cause.to_owned(), Some(region_id));
+            let cause = match why {
+                Missing::NoRoom => {
+                    "the cache is full of what is needed sooner; raise `garden.cache`".to_owned()
+                }
+                Missing::Failed(message) => {
+                    self.reports.push(GardenEvent::Region(GardenRegionEvent {
+                        region_id,
+                        change: RegionChange::Failed,
+                        position_beats: region.position.beats(),
+                        duration_beats: region.duration.map(Ticks::beats),
+                        message: Some(message.clone()),
+                    }));
+                    message.clone()
+                }
+            };
+            self.report_trouble(TroubleKind::Content, cause, Some(region_id));
         }
     }
 
@@ -326,9 +335,9 @@ impl Engine {
         let same_until = map.differs_from(&self.map).map_or(u64::MAX, |tick| map.frame(tick));
         // What was heard has its beats from the map by which it was played.
         if same_until < self.heard.frame() {
-            self.report_heard(HeardLog::take_all);
+            self.reports.heard(self.heard_log.take_all(), &self.map);
         } else if same_until < u64::MAX {
-            self.report_heard(HeardLog::take_repeated);
+            self.reports.heard(self.heard_log.take_repeated(), &self.map);
         }
         self.heard.follow(&self.map, &map);
         if same_until < self.heard.frame() {
@@ -346,31 +355,6 @@ impl Engine {
 
     fn set_course(&mut self) {
         self.course = Course::new(&self.timeline, &self.map, self.mixer.end());
-    }
-
-    /// Reports what playback has left behind. What is repeated is collected first.
-    fn report_ended(&mut self) {
-        if self.repeating.is_none() {
-            self.report_heard(HeardLog::take_ended);
-            return;
-        }
-        let ended = self.heard_log.take_ended();
-        self.heard_log.repeat(ended);
-        if self.clock >= self.next_repeated {
-            self.next_repeated = self.clock + self.repeated_pause();
-            self.report_heard(HeardLog::take_repeated);
-        }
-    }
-
-    fn repeated_pause(&self) -> u64 {
-        REPEATED_PAUSE_SECONDS * u64::from(self.map.rate())
-    }
-
-    fn report_heard(&mut self, take: fn(&mut HeardLog) -> Vec<heard::HeardPart>) {
-        for part in take(&mut self.heard_log) {
-            let event = part.event(&self.map);
-            self.reports.push(GardenEvent::Heard(event));
-        }
     }
 
     fn render_frames(&mut self, block: &mut Block, frame: u64, n_frames: u64) {

@@ -10,7 +10,7 @@ use ringback_proto::garden::GardenEvent;
 use rtrb::{Producer, RingBuffer};
 
 use crate::block::{BLOCK_FRAMES, Block, Shared};
-use crate::engine::{Engine, News};
+use crate::engine::{DuePlan, Engine, Missing, News};
 use crate::mixer::Want;
 use crate::player::Player;
 use crate::sound::{Sound, SoundKey};
@@ -163,8 +163,10 @@ impl Renderer {
         for delivery in self.deliveries.try_iter() {
             match delivery {
                 Delivery::Ready(key, sound) => self.engine.put_sound(&key, &sound),
-                Delivery::Failed(key, message) => self.engine.content_failed(&key, &message),
-                Delivery::Crowded(key) => self.engine.content_crowded(&key),
+                Delivery::Failed(key, message) => {
+                    self.engine.content_missing(&key, &Missing::Failed(message));
+                }
+                Delivery::Crowded(key) => self.engine.content_missing(&key, &Missing::NoRoom),
                 Delivery::Dropped(key) => self.engine.drop_sound(&key),
                 Delivery::DeviceTrouble(cause) => self.engine.report_device(cause),
             }
@@ -176,11 +178,12 @@ impl Renderer {
     /// next buffer, with which the callback drops the plans in between; further commands join it.
     /// Returns whether no plan waits.
     fn plan(&mut self) -> bool {
-        if !self.engine.needs_plan() {
-            return true;
-        }
+        let n_needed = match self.engine.due_plan() {
+            None => return true,
+            Some(DuePlan::Playing) => self.plan_blocks + SILENT_PLANS,
+            Some(DuePlan::Silent) => 1,
+        };
         let n_slots = self.ring.slots();
-        let n_needed = if self.engine.is_playing() { self.plan_blocks + SILENT_PLANS } else { 1 };
         if n_slots < n_needed {
             return false;
         }

@@ -117,3 +117,28 @@ pub(super) fn to_bytes(samples: &[f32], bytes: &mut [u8]) {
         to.copy_from_slice(&sample.to_le_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// Rule: a program that stops reading does not keep the garden from ending.
+    #[test]
+    fn a_program_that_reads_nothing_does_not_hold_the_garden() {
+        let format = Format { sample_rate: 48_000, buffer_frames: 128 };
+        let mut device = Command::start("sleep 600", format).unwrap();
+        let stdin = device.stdin.as_mut().unwrap();
+        let full = loop {
+            if let Err(error) = stdin.write(&[0; 4096]) {
+                break error;
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::WouldBlock);
+        let flag = AtomicBool::new(false);
+        let stop = Stop::new(&flag, Some(Duration::from_millis(60)));
+        write_all(stdin, &[0; 4096], &stop).unwrap();
+        assert!(stop.is_set(), "it waited for the program until it was stopped");
+    }
+}

@@ -10,7 +10,7 @@ use ringback_proto::garden::{
 use ringback_proto::ids::{JobId, RegionId};
 use ringback_proto::{Error, ErrorKind};
 
-use super::{Engine, HeardLog, Replan};
+use super::{Engine, Replan};
 use crate::sound::Sound;
 use crate::tempo::{BPM_MAX, BPM_MIN};
 use crate::timeline::{TimelineError, may_sound};
@@ -44,7 +44,7 @@ impl Engine {
             self.change_plan(Replan::Continue);
         } else if was != is {
             self.change_plan(Replan::Jump);
-            self.report_heard(HeardLog::take_all);
+            self.reports.heard(self.heard_log.take_all(), &self.map);
             self.repeating = None;
             self.mixer.forget_lateness();
             self.wants_changed = true;
@@ -59,7 +59,7 @@ impl Engine {
         if self.heard.is_playing() {
             self.heard.emergency_pause();
             self.change_plan(Replan::Jump);
-            self.report_heard(HeardLog::take_all);
+            self.reports.heard(self.heard_log.take_all(), &self.map);
             self.repeating = None;
             self.report_transport(TransportCause::Emergency, None);
         }

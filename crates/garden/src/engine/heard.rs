@@ -24,12 +24,18 @@ impl HeardPart {
     }
 }
 
+/// Between two reports of what a loop or a vamp repeats, in seconds of playback: rows of what was
+/// heard are few, and still say when that was.
+const REPEATED_PAUSE_SECONDS: u64 = 60;
+
 /// The parts that are being heard.
 #[derive(Debug, Default)]
 pub(super) struct HeardLog {
     parts: Vec<HeardPart>,
     /// Where the parts of a repetition end that are not reported yet, by region and first frame.
     repeated: BTreeMap<(RegionId, u64), u64>,
+    /// The clock from which they are reported.
+    next_repeated: u64,
     /// The frame up to which playback has come.
     at: u64,
 }
@@ -52,14 +58,34 @@ impl HeardLog {
         }
     }
 
+    /// Returns the parts that playback has left behind and that are reported now. Those of a
+    /// repetition are collected before.
+    pub(super) fn take_due(&mut self, is_repeating: bool, clock: u64, rate: u64) -> Vec<HeardPart> {
+        let ended = self.take_ended();
+        if !is_repeating {
+            return ended;
+        }
+        self.repeat(ended);
+        if clock < self.next_repeated {
+            return Vec::new();
+        }
+        self.start_repeating(clock, rate);
+        self.take_repeated()
+    }
+
+    /// Notes that a repetition is reported again after a while.
+    pub(super) const fn start_repeating(&mut self, clock: u64, rate: u64) {
+        self.next_repeated = clock + REPEATED_PAUSE_SECONDS * rate;
+    }
+
     /// Returns the parts that playback has left behind.
-    pub(super) fn take_ended(&mut self) -> Vec<HeardPart> {
+    fn take_ended(&mut self) -> Vec<HeardPart> {
         let at = self.at;
         self.parts.extract_if(.., |part| part.to < at).collect()
     }
 
     /// Joins parts with those that the passes before had at the same place.
-    pub(super) fn repeat(&mut self, parts: Vec<HeardPart>) {
+    fn repeat(&mut self, parts: Vec<HeardPart>) {
         for HeardPart { region_id, mut from, mut to } in parts {
             let before = self.repeated.range((region_id, 0)..=(region_id, from)).next_back();
             if let Some((key, end)) = before.filter(|(_, end)| **end >= from) {

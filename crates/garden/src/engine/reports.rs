@@ -3,7 +3,9 @@
 use ringback_proto::garden::{GardenEvent, GardenTroubleEvent, TroubleKind};
 use ringback_proto::ids::RegionId;
 
+use super::heard::HeardPart;
 use crate::block::Shared;
+use crate::tempo::TempoMap;
 
 /// Events that wait to be fetched; more are dropped, oldest first, because playback waits for no
 /// listener.
@@ -25,6 +27,13 @@ impl Reports {
             self.events.remove(0);
         }
         self.events.push(event);
+    }
+
+    /// Reports what was heard, in the beats of the map by which it was played.
+    pub(super) fn heard(&mut self, parts: Vec<HeardPart>, map: &TempoMap) {
+        for part in parts {
+            self.push(GardenEvent::Heard(part.event(map)));
+        }
     }
 
     pub(super) fn take(&mut self) -> Vec<GardenEvent> {

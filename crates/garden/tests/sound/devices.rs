@@ -15,9 +15,6 @@ use ringback_proto::garden::{
 use crate::fluidsynth::file;
 use crate::support::{RATE, Shop, chord, midi, region, settings, timeline};
 
-/// The frames that a pipe takes which nobody reads: 64 KiB. With them, the next buffer waits.
-const PIPE_FRAMES: u64 = (64 << 10) / 8;
-
 /// Set for the process that finds no sound server.
 const NO_SERVER: &str = "GARDEN_TEST_NO_SERVER";
 
@@ -128,26 +125,6 @@ async fn a_disk_that_stalls_is_not_heard() {
     std::fs::write(&stalled, b"no font").unwrap();
     std::fs::write(&pipe, b"no font").unwrap();
     end(garden).await;
-}
-
-/// Rule: a program that stops reading does not keep the garden from ending.
-#[tokio::test]
-async fn a_program_that_reads_nothing_does_not_hold_the_garden() {
-    let shop = Shop::new();
-    shop.write("a.wav", RATE, &chord(RATE, 10.0, 0.5, &[220.0]));
-    let regions = vec![region(1, shop.store("a.wav", "audio/wav"), 0.0)];
-    let device = DeviceChoice::Command("sleep 600".to_owned());
-    let settings = Settings { device, ..settings() };
-    let (garden, _events) = Garden::start(&settings, shop.source()).unwrap();
-    garden.handle().load(timeline(regions)).await.unwrap();
-    garden.handle().transport(Action::Play, None, None).await.unwrap();
-    let full = async {
-        while garden.handle().status().await.unwrap().counters.frames < PIPE_FRAMES {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(TIME_MAX, full).await.expect("the pipe takes so much");
-    tokio::time::timeout(TIME_MAX, end(garden)).await.expect("it ends");
 }
 
 /// Looks for a sound server: only for the test below, as a process of its own, because the environment

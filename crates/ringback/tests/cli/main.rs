@@ -6,6 +6,7 @@ mod containers;
 mod content;
 mod daemon;
 mod docker;
+mod garden;
 mod mcp;
 mod models;
 mod network;
