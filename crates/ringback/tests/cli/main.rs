@@ -19,5 +19,6 @@ mod spending;
 mod standalone;
 mod studio;
 mod support;
+mod terminal;
 mod vault;
 mod verify;
