@@ -60,6 +60,26 @@ def a_session_key_deletes_no_other_workspace(world):
 
 
 @quick
+def no_event_shows_a_token_that_an_agent_passes_on(world):
+    """The agent calls a tool with a token in its arguments, as it is and in another notation of JSON."""
+    target = world.target()
+    token, _ = target.new_token("read")
+    session = target.agent("# nothing", agent="asks", create_workspace=True)
+    session.said()
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in token)
+    for written in (token, escaped):
+        session.tell('{"call":{"tool":"nowhere","arguments":{"note":"see ' + written + '"}}}')
+        events = []
+        while not any(it.get("status") == "idle" for it in events):
+            events += session.events()
+        [call] = [it for it in events if it["type"] == "tool_call"]
+        assert call["arguments"] == '{"note":"see oub_[redacted]"}', call
+        [result] = [it for it in events if it["type"] == "tool_result"]
+        assert token[4:] not in result["result"], result
+    session.end()
+
+
+@quick
 def a_narrowed_key_is_not_widened_by_a_child(world):
     """The session has a key with scope read in a project that grants write: so has a session that its agent starts."""
     target = world.target()

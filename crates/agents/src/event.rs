@@ -65,6 +65,10 @@ pub enum AgentEvent {
         call: String,
         /// The tool, or the agent's title for the action.
         tool: String,
+        /// The arguments of that call or, without any, what the agent shows of it, such as a change
+        /// to a file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        arguments: Option<Box<RawValue>>,
         /// The options for the answer.
         options: Vec<PermissionOption>,
     },

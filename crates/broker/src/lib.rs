@@ -11,7 +11,8 @@
 //! * No lock is held across an await, and no two locks at the same time.
 //! * `Sync` tools get no handle to anything that can wait.
 //! * No library for music or sound is named here.
-//! * JSON appears only in `payload`, for content that passes through; frames, headers and sockets
+//! * JSON appears only in `payload`, for content that passes through, and in
+//!   `sessions::conversation::redaction`, for what events show of it; frames, headers and sockets
 //!   belong to the edges.
 
 mod audit;

@@ -41,6 +41,8 @@ impl Question {
         if event.kind != ASKED || event.options.is_empty() {
             return None;
         }
+        // A question without a tool is one of the daemon, in its own words.
+        let is_of_agent = event.tool_name.is_some();
         let subject = event.tool_name.as_ref().or(event.text.as_ref())?;
         // The text is the agent's own: one line, and no more than a person reads.
         let subject: String = subject
@@ -52,7 +54,11 @@ impl Question {
         let question = Self {
             session,
             request_id: event.request_id.clone()?,
-            message: format!("The agent of {session} asks for permission: {subject}"),
+            message: if is_of_agent {
+                format!("The agent of {session} asks for permission: {subject}")
+            } else {
+                format!("{session}: {subject}")
+            },
             choices: event.options.clone(),
         };
         question.is_open(broker, credential).then_some(question)

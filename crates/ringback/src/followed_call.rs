@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::commands::call::{Answer, show};
 use crate::failure::Failure;
 use crate::progress;
-use crate::screen::{Screen, size};
+use crate::screen::{Screen, one_line, size};
 
 /// The items of a followed call of any tool.
 type Items = Pin<Box<dyn Stream<Item = Result<StreamItem<ToolResponse>, Error>> + Send>>;
@@ -99,7 +99,11 @@ pub(crate) async fn to_end(
     options: CallOptions,
     shown: OutputDetail,
 ) -> Result<(), Failure> {
-    let bar = progress::job(screen, call.name());
+    // Where every chunk is a line of its own, no bar stands in between.
+    let bar = match shown {
+        OutputDetail::All => ProgressBar::hidden(),
+        OutputDetail::Answer => progress::job(screen, call.name()),
+    };
     let mut items = open(client, call, options)?;
     while let Some(item) = items.next().await {
         match item? {
@@ -127,16 +131,12 @@ fn show_chunk(
     chunk: StreamChunk,
     shown: OutputDetail,
 ) -> Result<(), Failure> {
-    match (shown, &chunk) {
-        (OutputDetail::All, StreamChunk::Progress { percent, message }) if !bar.is_hidden() => {
-            progress::job_at(bar, *percent, message);
-            Ok(())
+    match shown {
+        OutputDetail::All => {
+            let text = screen.printable(&chunk_text(&chunk));
+            screen.item(&Line::Chunk(chunk), |_| text)
         }
-        (OutputDetail::All, _) => {
-            let text = chunk_text(&chunk);
-            bar.suspend(|| screen.item(&Line::Chunk(chunk), |_| text))
-        }
-        (OutputDetail::Answer, _) => {
+        OutputDetail::Answer => {
             move_bar(bar, &chunk);
             Ok(())
         }
@@ -180,7 +180,7 @@ pub(crate) async fn watched(
 pub(crate) fn move_bar(bar: &ProgressBar, chunk: &StreamChunk) {
     match chunk {
         StreamChunk::Progress { percent, message } => progress::job_at(bar, *percent, message),
-        StreamChunk::LogLine { .. } => bar.println(chunk_text(chunk)),
+        StreamChunk::LogLine { .. } => bar.println(one_line(&chunk_text(chunk))),
         StreamChunk::PartialAudio { .. }
         | StreamChunk::PartialMidi { .. }
         | StreamChunk::PartialContent { .. } => {}

@@ -13,7 +13,8 @@
 //! Invariants:
 //!
 //! * A configuration is checked whole before anything is bound, created or started.
-//! * No setting is read from the process environment outside [`config::Environment`].
+//! * No setting is read from the process environment outside [`config::Environment`]; only
+//!   [`screen::Screen`] looks for itself at what describes the terminal.
 //! * Secrets are masked wherever settings are shown; a token is never an argument, and only `token
 //!   create` prints one.
 //! * Answers go to standard output, remarks and progress to standard error.
@@ -29,6 +30,7 @@ pub mod failure;
 mod feed;
 mod followed_call;
 mod nearest;
+pub mod pick;
 mod progress;
 pub mod screen;
 pub mod session_programs;

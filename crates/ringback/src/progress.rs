@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-use crate::screen::Screen;
+use crate::screen::{Screen, one_line};
 
 const TRANSFER: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}";
 const UNSIZED: &str = "{spinner} {msg} {bytes} {bytes_per_sec}";
@@ -17,13 +17,13 @@ pub(crate) fn transfer(screen: Screen, what: &str, total: Option<u64>) -> Progre
         Some(total) => ProgressBar::new(total).with_style(style(TRANSFER)),
         None => ProgressBar::no_length().with_style(style(UNSIZED)),
     };
-    shown(screen, bar).with_message(what.to_owned())
+    shown(screen, bar).with_message(one_line(what))
 }
 
 /// Creates a bar for a job, 0 to 100.
 pub(crate) fn job(screen: Screen, tool: &str) -> ProgressBar {
     let bar = ProgressBar::new(100).with_style(style(JOB));
-    shown(screen, bar).with_prefix(tool.to_owned())
+    shown(screen, bar).with_prefix(one_line(tool))
 }
 
 /// Moves a job's bar.
@@ -34,7 +34,7 @@ pub(crate) fn job_at(bar: &ProgressBar, percent: f32, message: &str) {
         reason = "clamped to 0..=100"
     )]
     bar.set_position(percent.clamp(0.0, 100.0) as u64);
-    bar.set_message(message.to_owned());
+    bar.set_message(one_line(message));
 }
 
 fn shown(screen: Screen, bar: ProgressBar) -> ProgressBar {
@@ -42,7 +42,8 @@ fn shown(screen: Screen, bar: ProgressBar) -> ProgressBar {
         return ProgressBar::hidden();
     }
     bar.enable_steady_tick(TICK);
-    bar
+    // A bar that is dropped, as by Ctrl-C, leaves nothing on the screen.
+    bar.with_finish(ProgressFinish::AndClear)
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -1,18 +1,21 @@
 //! Output for people or programs: tables or JSON on standard output, remarks on standard error.
 
+mod escape;
+mod layout;
+mod style;
+
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use console::Term;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+pub(crate) use self::escape::one_line;
+pub(crate) use self::layout::cut;
+pub(crate) use self::style::Style;
 use crate::failure::Failure;
-
-const BOLD: (&str, &str) = ("\u{1b}[1m", "\u{1b}[0m");
-const GREEN: &str = "\u{1b}[32m";
-const RED: &str = "\u{1b}[31m";
 
 /// The output of a command.
 #[derive(Debug, Clone, Copy)]
@@ -20,13 +23,21 @@ pub struct Screen {
     json: bool,
     /// Whether standard output is a terminal.
     terminal: bool,
+    /// Whether it shows colours.
+    colours: bool,
+    /// Its columns.
+    width: Option<usize>,
 }
 
 impl Screen {
     /// Creates the output of this process, for programs (`json`) or for people.
     #[must_use]
     pub fn new(json: bool) -> Self {
-        Self { json, terminal: io::stdout().is_terminal() }
+        let terminal = io::stdout().is_terminal();
+        let size = Term::stdout().size_checked().filter(|_| terminal);
+        let width = size.map(|(_, columns)| usize::from(columns)).filter(|width| *width > 0);
+        let colours = terminal && style::wants_colours(|name| std::env::var_os(name));
+        Self { json, terminal, colours, width }
     }
 
     /// Whether answers are JSON.
@@ -34,9 +45,20 @@ impl Screen {
         self.json
     }
 
-    /// Whether progress is worth showing: for people, on a terminal.
+    /// Whether progress is worth showing: for people, on a terminal that can redraw a line.
     pub(crate) fn is_watched(self) -> bool {
-        !self.json && io::stderr().is_terminal()
+        let can_move = || style::can_move(|name| std::env::var_os(name));
+        !self.json && io::stderr().is_terminal() && can_move()
+    }
+
+    /// Whether standard output is a terminal on which the cursor can move.
+    pub(crate) fn can_redraw(self) -> bool {
+        self.terminal && style::can_move(|name| std::env::var_os(name))
+    }
+
+    /// Returns the columns of the terminal; `None` where nothing is cut.
+    pub(crate) const fn width(self) -> Option<usize> {
+        self.width
     }
 
     /// Whether standard output is a terminal.
@@ -59,16 +81,25 @@ impl Screen {
         item: &T,
         human: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
-        if self.json { self.text(json_text(item, false)?) } else { self.text(human(item)) }
+        if !self.json {
+            return self.text(human(item));
+        }
+        let json = json_text(item, false)?;
+        self.text(if self.terminal { escape::json(&json) } else { json })
     }
 
     /// Prints one JSON document, indented on a terminal.
     pub(crate) fn json_document<T: Serialize>(self, document: &T) -> Result<(), Failure> {
-        self.text(json_text(document, self.terminal)?)
+        let json = json_text(document, self.terminal)?;
+        self.text(if self.terminal { escape::json(&json) } else { json })
     }
 
-    /// Prints a line of the answer.
+    /// Prints a line of the answer. On a terminal only text and our own styles pass.
     pub(crate) fn text(self, text: impl Display) -> Result<(), Failure> {
+        let mut text = text.to_string();
+        if self.terminal {
+            text = escape::barrier(&text);
+        }
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::Output)
     }
@@ -93,57 +124,49 @@ impl Screen {
         self.columns(std::iter::once(head).chain(rows), nothing)
     }
 
-    /// Like [`Self::table`], for any number of columns; the first row is the head.
+    /// Like [`Self::table`], for any number of columns; the first row is the head. Cells wider than
+    /// the terminal are cut.
     pub(crate) fn columns(
         self,
         rows: impl IntoIterator<Item = Vec<String>>,
         nothing: &str,
     ) -> String {
-        let mut rows = rows.into_iter();
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(rows.next().unwrap_or_default());
-        table.add_rows(rows);
-        if table.is_empty() {
+        let one_line = |row: Vec<String>| row.iter().map(|cell| one_line(cell)).collect();
+        let rows: Vec<Vec<String>> = rows.into_iter().map(one_line).collect();
+        if rows.len() < 2 {
             return nothing.to_owned();
         }
-        let lines = table.lines().enumerate().map(|(row, line)| {
-            let line = line.trim_end().trim_start_matches(' ').to_owned();
-            if row == 0 { self.bold(&line) } else { line }
-        });
+        let lines = layout::table(&rows, self.width).into_iter().enumerate();
+        let lines = lines.map(|(row, line)| if row == 0 { self.bold(&line) } else { line });
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Formats names and values, one pair per line.
+    /// Formats names and values, one pair per line, or more lines where the terminal is narrow.
     pub(crate) fn pairs(self, pairs: &[(&str, String)]) -> String {
-        let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        let width = pairs.iter().map(|(name, _)| console::measure_text_width(name)).max();
+        let width = width.unwrap_or_default();
         let lines = pairs.iter().map(|(name, value)| {
-            let padding = " ".repeat(width - name.len());
-            format!("{}{padding}  {value}", self.bold(name))
+            let padding = " ".repeat(width - console::measure_text_width(name));
+            let value = layout::wrapped(&self.printable(value), width + 2, self.width);
+            format!("{}{padding}  {value}", self.bold(&one_line(name)))
         });
         lines.collect::<Vec<_>>().join("\n")
     }
 
     /// Escapes control characters in an agent's text, so that it cannot control the terminal.
     pub(crate) fn printable(self, text: &str) -> String {
-        let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-        if !self.terminal || !text.contains(obeyed) {
-            return text.to_owned();
-        }
-        let shown =
-            |c: char| if obeyed(c) { c.escape_unicode().to_string() } else { c.to_string() };
-        text.chars().map(shown).collect()
+        if self.terminal { escape::printable(text) } else { text.to_owned() }
     }
 
     /// Formats a unified diff, with colours on a terminal.
     pub(crate) fn diff(self, diff: &str) -> String {
         let diff = self.printable(diff.trim_end_matches('\n'));
-        if !self.terminal {
+        if !self.colours {
             return diff;
         }
         let coloured = diff.lines().map(|line| match line.as_bytes().first() {
-            Some(b'+') => format!("{GREEN}{line}{}", BOLD.1),
-            Some(b'-') => format!("{RED}{line}{}", BOLD.1),
+            Some(b'+') => self.paint(Style::Green, line),
+            Some(b'-') => self.paint(Style::Red, line),
             Some(b'd') => self.bold(line),
             Some(_) | None => line.to_owned(),
         });
@@ -152,22 +175,33 @@ impl Screen {
 
     /// Makes text bold on a terminal.
     pub(crate) fn bold(self, text: &str) -> String {
-        if self.terminal { format!("{}{text}{}", BOLD.0, BOLD.1) } else { text.to_owned() }
+        self.paint(Style::Bold, text)
+    }
+
+    /// Draws text in a style, on a terminal with colours.
+    pub(crate) fn paint(self, style: Style, text: &str) -> String {
+        if self.colours {
+            format!("{}{text}{}", style.code(), style::RESET)
+        } else {
+            text.to_owned()
+        }
     }
 }
 
-/// Prints a line on standard error. A closed terminal does not matter.
+/// Prints a line on standard error. A closed terminal does not matter; an open one gets text only.
 pub fn remark(text: impl Display) {
+    let text = on_stderr(&text.to_string());
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// Escapes control characters in a text of a row, so that it can neither control a terminal nor pass
-/// for another row.
-pub(crate) fn one_line(text: &str) -> String {
-    let shown = |c: char| {
-        if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() }
-    };
-    text.chars().map(shown).collect()
+/// Whether standard error shows colours.
+pub(crate) fn has_colours_on_stderr() -> bool {
+    io::stderr().is_terminal() && style::wants_colours(|name| std::env::var_os(name))
+}
+
+/// Escapes control characters where standard error is a terminal.
+pub(crate) fn on_stderr(text: &str) -> String {
+    if io::stderr().is_terminal() { escape::printable(text) } else { text.to_owned() }
 }
 
 /// Formats a value as JSON.
@@ -202,6 +236,22 @@ pub(crate) fn counted(count: usize, of: &str) -> String {
     format!("{count} {of}{plural}")
 }
 
+/// Formats how long ago a moment was.
+pub(crate) fn ago(unix_ms: u64) -> String {
+    let now = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
+    format!("{} ago", age(now.saturating_sub(unix_ms)))
+}
+
+/// Formats an age for people: its largest unit.
+fn age(milliseconds: u64) -> String {
+    match milliseconds / 1000 {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds @ 3600..86_400 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
 /// Formats a time span for people.
 pub(crate) fn span(milliseconds: u64) -> String {
     match milliseconds {
@@ -215,23 +265,35 @@ pub(crate) fn span(milliseconds: u64) -> String {
 mod tests {
     use super::{Screen, span};
 
+    const FILE: Screen = Screen { json: false, terminal: false, colours: false, width: None };
+    const TERMINAL: Screen = Screen { json: false, terminal: true, colours: true, width: Some(60) };
+
     #[test]
     fn tables_line_up_and_have_no_borders() {
-        let screen = Screen { json: false, terminal: false };
         let rows = [["a".to_owned(), "1".to_owned()], ["long".to_owned(), "2".to_owned()]];
-        let table = screen.table(["NAME", "N"], rows, "nothing");
+        let table = FILE.table(["NAME", "N"], rows, "nothing");
         assert_eq!(table, "NAME  N\na     1\nlong  2");
-        assert_eq!(screen.table(["NAME"], [], "nothing"), "nothing");
+        assert_eq!(FILE.table(["NAME"], [], "nothing"), "nothing");
     }
 
     /// Rule: an agent's text cannot control the terminal it is shown on.
     #[test]
     fn an_agents_text_does_not_command_a_terminal() {
-        let terminal = Screen { json: false, terminal: true };
-        assert_eq!(terminal.printable("a\tb\u{1b}[2J\n\r"), "a\tb\\u{1b}[2J\n\\u{d}");
-        let file = Screen { json: false, terminal: false };
-        assert_eq!(file.printable("\u{1b}"), "\u{1b}");
-        assert!(terminal.diff("+\u{1b}x\n").starts_with("\u{1b}[32m+\\u{1b}x"));
+        assert_eq!(TERMINAL.printable("a\tb\u{1b}[2J\n\r"), "a\tb\\u{1b}[2J\n\\u{d}");
+        assert_eq!(FILE.printable("\u{1b}"), "\u{1b}");
+        assert!(TERMINAL.diff("+\u{1b}x\n").starts_with("\u{1b}[32m+\\u{1b}x"));
+        let row = TERMINAL.table(["NAME"], [["a\u{1b}[2J\nb".to_owned()]], "nothing");
+        assert!(row.ends_with("a\\u{1b}[2J\\u{a}b"), "{row}");
+        let pair = TERMINAL.pairs(&[("n\u{7}", "\u{9b}2J".to_owned())]);
+        assert!(pair.contains("n\\u{7}") && pair.contains("\\u{9b}2J"), "{pair}");
+    }
+
+    /// REQ: `NO_COLOR`: a terminal without colours gets plain text, still escaped.
+    #[test]
+    fn a_terminal_without_colours_gets_plain_text() {
+        let plain = Screen { colours: false, ..TERMINAL };
+        assert_eq!(plain.diff("+a\u{1b}\n-b"), "+a\\u{1b}\n-b");
+        assert_eq!(plain.bold("x"), "x");
     }
 
     #[test]
@@ -239,5 +301,7 @@ mod tests {
         assert_eq!(span(7), "7 ms");
         assert_eq!(span(1_250), "1.2 s");
         assert_eq!(span(600_000), "10 min");
+        let ages = [999, 61_000, 7_200_000, 200_000_000].map(super::age);
+        assert_eq!(ages, ["0 s", "1 min", "2 h", "2 d"]);
     }
 }

@@ -12,7 +12,7 @@ mod traces;
 #[path = "telemetry/no_otel.rs"]
 mod traces;
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
@@ -25,6 +25,7 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::config;
+use crate::screen::has_colours_on_stderr;
 
 pub use traces::{set_parent, traceparent};
 
@@ -149,7 +150,7 @@ where
 {
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     match format {
-        config::LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).boxed(),
+        config::LogFormat::Text => layer.with_ansi(has_colours_on_stderr()).boxed(),
         config::LogFormat::Json => layer.json().boxed(),
     }
 }

@@ -178,8 +178,13 @@ impl Conversation {
         }
         self.flush(out);
         match questions::Question::read(id, params) {
-            Some(question) => {
+            Some(mut question) => {
                 self.calls.tell(&question.call, out);
+                if let Some(known) = self.calls.arguments(&question.call)
+                    && question.arguments.is_none()
+                {
+                    question.arguments = Some(known.to_owned());
+                }
                 let answer = self.options.permissions.of(&question.tool);
                 self.questions.ask(question, answer, out);
             }

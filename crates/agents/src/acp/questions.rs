@@ -1,9 +1,10 @@
 //! An agent's permission requests.
 
-use ringback_mcp_wire::{Id, Object};
+use ringback_mcp_wire::{Id, Object, RawValue};
 use serde::Serialize;
 
 use super::read::{object, value};
+use super::tools::is_empty;
 use super::write;
 use crate::event::AgentEvent;
 use crate::permission::{PermissionKind, PermissionOption, Permissions};
@@ -39,6 +40,8 @@ pub(super) struct Question {
     /// The tool call that it is about.
     pub(super) call: String,
     pub(super) tool: String,
+    /// What it is about: the arguments of the call, or the changes it shows.
+    pub(super) arguments: Option<Box<RawValue>>,
     options: Vec<PermissionOption>,
 }
 
@@ -69,8 +72,10 @@ impl Question {
                 kind: PermissionKind::of(&option.text("kind").unwrap_or_default()),
             })
         };
+        let shown = |name| call.get(name).filter(|shown: &&RawValue| !is_empty(shown));
         Some(Self {
             request: request.clone(),
+            arguments: shown("rawInput").or_else(|| shown("content")).map(ToOwned::to_owned),
             call: call.text("toolCallId").unwrap_or_default().into_owned(),
             tool: call.text("title").unwrap_or_default().into_owned(),
             options: options.iter().filter_map(option).take(OPTIONS_MAX).collect(),
@@ -91,6 +96,7 @@ impl Questions {
             id: id.clone(),
             call: question.call.clone(),
             tool: question.tool.clone(),
+            arguments: question.arguments.clone(),
             options: question.options.clone(),
         });
         let answer = match policy.choose(&question.options) {

@@ -68,6 +68,12 @@ impl ToolCalls {
         self.calls.iter_mut().filter(|call| call.id == id).for_each(|call| call.tell(out));
     }
 
+    /// Returns the arguments of a call, if it has any.
+    pub(super) fn arguments(&self, id: &str) -> Option<&RawValue> {
+        let call = self.calls.iter().find(|call| call.id == id)?;
+        (!is_empty(&call.arguments)).then_some(&*call.arguments)
+    }
+
     /// Reports the remaining calls at the end of a turn.
     pub(super) fn tell_rest(&mut self, out: &mut Effects) {
         self.calls.drain(..).for_each(|mut call| call.tell(out));
@@ -86,7 +92,7 @@ impl ToolCall {
     }
 
     fn has_no_arguments(&self) -> bool {
-        matches!(self.arguments.get(), "null" | "{}")
+        is_empty(&self.arguments)
     }
 
     fn tell(&mut self, out: &mut Effects) {
@@ -98,4 +104,9 @@ impl ToolCall {
             });
         }
     }
+}
+
+/// Whether arguments say nothing.
+pub(super) fn is_empty(arguments: &RawValue) -> bool {
+    matches!(arguments.get(), "null" | "{}" | "[]")
 }

@@ -11,7 +11,7 @@ use ringback_proto::record::TokenRecord;
 use ringback_proto::{Error, ErrorKind, Result};
 
 pub use self::tokens::Credential;
-pub(crate) use self::tokens::{NewKey, Token, Tokens, new_secret, secret_hash};
+pub(crate) use self::tokens::{NewKey, SECRET_PREFIX, Token, Tokens, new_secret, secret_hash};
 use crate::kernel::Kernel;
 
 /// How callers of an HTTP edge authenticate.

@@ -19,7 +19,7 @@ use crate::kernel::Entropy;
 use crate::sync::{read, write};
 
 /// The prefix of every secret.
-const SECRET_PREFIX: &str = "oub_";
+pub(crate) const SECRET_PREFIX: &str = "oub_";
 /// `last_used_at` is kept to the minute: a write per call would cost more than it is worth.
 const LAST_USED_STEP_MS: u64 = 60_000;
 

@@ -10,6 +10,7 @@ use ringback_proto::record::SessionState;
 use ringback_proto::request::{
     SessionEventInfo, SessionEventsRequest, SessionEventsResponse, SessionMessagedResponse,
 };
+use ringback_proto::secret::Secret;
 use ringback_proto::{Error, Result};
 
 use crate::Broker;
@@ -55,6 +56,14 @@ impl Broker {
             .conversations
             .say(session, SessionEventInfo { text, tool_name, ..event("model_request") });
         rooms.budgets.spent(session, request.usage);
+    }
+
+    /// Hides the key of a model in what the events of a session show of its calls, from now on.
+    pub fn conceal(&self, session: SessionId, key: &Secret) {
+        // Nothing would drop the key of a session that has ended.
+        if self.0.register.live(session).is_some() {
+            lock(&self.0.conversations.concealed).add(session, key);
+        }
     }
 
     /// Returns a session of this run.

@@ -440,10 +440,16 @@ fn asked(question: &Question, spent: &SpendingRecord) -> SessionEventInfo {
     };
     let options =
         vec![choice(MORE, more, "allow_once"), choice(END, "stop the agent", "reject_once")];
+    let reached = said(question.limit, spent);
+    let text = match question.limit {
+        Limit::Tokens => format!("Token limit reached ({reached}). Allow as much again, or stop?"),
+        Limit::Time => format!("Time limit reached ({reached}). Allow as much again, or stop?"),
+        Limit::Usd => format!("Cost limit reached ({reached}). Allow as much again, or stop?"),
+        Limit::Prices => format!("The agent used {reached}. Continue without counting them?"),
+    };
     SessionEventInfo {
         request_id: Some(question.request_id.clone()),
-        tool_name: Some(format!("continue after {}", said(question.limit, spent))),
-        text: Some(format!("{MORE}: {more}, {END}: stop the agent")),
+        text: Some(text),
         options,
         ..event("permission_request")
     }

@@ -25,6 +25,7 @@ mod lines;
 mod matrix;
 mod models;
 mod network;
+mod payloads;
 mod permissions;
 mod provenance;
 mod queries;

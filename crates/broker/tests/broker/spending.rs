@@ -170,7 +170,7 @@ async fn at_its_limit_a_session_waits_for_an_answer_and_goes_on_with_more() {
         let asked = question(&fixture, session, -1).await;
         let ids: Vec<_> = asked.options.iter().map(|option| option.id.as_str()).collect();
         assert_eq!(ids, ["more", "end"]);
-        assert!(asked.tool_name.as_deref().unwrap().contains("120 of 100 tokens"), "{asked:?}");
+        assert!(asked.text.as_deref().unwrap().contains("120 of 100 tokens"), "{asked:?}");
         let request_id = asked.request_id.unwrap();
         let pause = show(&fixture, session).await.paused.unwrap();
         assert_eq!((pause.limit.as_str(), &pause.request_id), ("max_tokens", &request_id));
@@ -360,7 +360,7 @@ async fn an_agent_that_works_for_too_long_is_asked_about_and_stopped() {
     pass(LIMIT_WAIT).await;
     let events = until(&fixture, &who, session, -1, is_idle).await;
     let asked = events.iter().find(|event| is_question(event)).unwrap();
-    assert!(asked.tool_name.as_deref().unwrap().contains("seconds"), "{asked:?}");
+    assert!(asked.text.as_deref().unwrap().contains("seconds"), "{asked:?}");
     assert!(events.iter().any(is_error));
     let shown = show(&fixture, session).await;
     assert!(shown.working_ms >= 10_000 && shown.limits == Some(time), "{shown:?}");

@@ -59,7 +59,7 @@ struct SessionSubscription {
 
 enum NextItem {
     Post(PartyMessage<Arc<LineCall>>),
-    Said(SessionEventInfo),
+    Said(Box<SessionEventInfo>),
     Over,
 }
 
@@ -246,7 +246,7 @@ impl SessionSubscription {
             self.rests = tools::rests(status);
             subject.rests = self.rests;
         }
-        NextItem::Said(event)
+        NextItem::Said(Box::new(event))
     }
 
     /// Whether the session is idle now, and not only was at some time.

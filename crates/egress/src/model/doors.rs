@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use camino::Utf8Path;
 use ringback_broker::{Broker, LimitReached, ModelDoor, ModelRequest};
 use ringback_proto::ids::SessionId;
+use ringback_proto::secret::Secret;
 use ringback_service::SessionSockets;
 use tokio::sync::Semaphore;
 
@@ -23,6 +24,10 @@ pub trait Recorder: Send + Sync + std::fmt::Debug {
     /// Waits until a session may send a request to its model; an error if it no longer may.
     fn admit(&self, session: SessionId) -> AdmissionFuture<'_>;
 
+    /// Learns the key that a request of a session is about to use, to hide it elsewhere. Must not
+    /// block.
+    fn conceal(&self, session: SessionId, key: &Secret);
+
     /// Records a request of a session. Must not block.
     fn record(&self, session: SessionId, request: &ModelRequest);
 }
@@ -33,6 +38,10 @@ pub type AdmissionFuture<'a> = Pin<Box<dyn Future<Output = Result<(), LimitReach
 impl Recorder for Broker {
     fn admit(&self, session: SessionId) -> AdmissionFuture<'_> {
         Box::pin(self.may_ask_model(session))
+    }
+
+    fn conceal(&self, session: SessionId, key: &Secret) {
+        Self::conceal(self, session, key);
     }
 
     fn record(&self, session: SessionId, request: &ModelRequest) {

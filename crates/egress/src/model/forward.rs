@@ -122,7 +122,10 @@ impl ProxyContext {
         let Some(source) = &self.model.provider.key else { return Ok(None) };
         let model = &self.model.name;
         match source.get().await {
-            Ok(Some(key)) => Ok(Some(key)),
+            Ok(Some(key)) => {
+                self.recorder.conceal(self.session, &key);
+                Ok(Some(key))
+            }
             Ok(None) => Err(Refusal::Key),
             Err(error) => {
                 tracing::error!(model, error = chain(&error), "cannot use the key of a model");

@@ -125,7 +125,8 @@ async fn a_key_that_is_a_mere_word_spoils_no_answer() {
     world.stop().await;
 }
 
-/// Rule: the key is read at each request, so that a new one needs no restart.
+/// Rule: the key is read at each request, so that a new one needs no restart; each that is used is
+/// hidden in the session's events.
 #[tokio::test]
 async fn a_new_key_is_used_from_the_next_request_on() {
     let upstream = Upstream::fine().await;
@@ -136,6 +137,7 @@ async fn a_new_key_is_used_from_the_next_request_on() {
     let keys: Vec<_> =
         upstream.asked().into_iter().map(|asked| asked.headers["authorization"].clone()).collect();
     assert_eq!(keys, [format!("Bearer {KEY}").as_str(), "Bearer sk-another"]);
+    assert_eq!(*world.records.2.lock().unwrap(), [KEY, "sk-another"]);
     world.stop().await;
 }
 

@@ -23,6 +23,7 @@ use ringback_egress::{
     AdmissionFuture, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider, Recorder,
 };
 use ringback_proto::ids::SessionId;
+use ringback_proto::secret::Secret;
 use ringback_testkit::within;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
@@ -54,16 +55,18 @@ pub(crate) struct Upstream {
     _tasks: JoinSet<()>,
 }
 
-/// The records, and whether requests are admitted; undecided while it is `None`.
+/// The records, and whether requests are admitted; undecided while it is `None`; and the keys.
 #[derive(Debug)]
 pub(crate) struct Records(
     Mutex<Vec<(SessionId, ModelRequest)>>,
     pub(crate) watch::Sender<Option<bool>>,
+    /// The keys that were used.
+    pub(crate) Mutex<Vec<String>>,
 );
 
 impl Default for Records {
     fn default() -> Self {
-        Self(Mutex::default(), watch::Sender::new(Some(true)))
+        Self(Mutex::default(), watch::Sender::new(Some(true)), Mutex::default())
     }
 }
 
@@ -76,6 +79,10 @@ impl Recorder for Records {
                 Ok(Some(false) | None) | Err(_) => Err(LimitReached { limit: "max_tokens" }),
             }
         })
+    }
+
+    fn conceal(&self, _session: SessionId, key: &Secret) {
+        self.2.lock().unwrap().push(key.expose().to_owned());
     }
 
     fn record(&self, session: SessionId, request: &ModelRequest) {

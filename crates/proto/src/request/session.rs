@@ -120,7 +120,8 @@ wire_struct! {
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         create_workspace: bool,
-        /// The text of the message. Leave it out with `answer` or `abort`.
+        /// The text of the message. Leave it out with `answer` or `abort`, or to only offer tools to
+        /// a live session.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<String>")]
         message: String,
@@ -275,6 +276,14 @@ wire_struct! {
         /// The call it is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
+        /// The arguments of a `tool_call`, or of the call that a `permission_request` is about: JSON
+        /// on one line, without secrets. At most 4 KiB, or 64 KiB of a question; the rest is cut and
+        /// replaced by ` [cut]`. Only while the session's events are in memory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
+        /// The result of a `tool_result`, like `arguments`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<String>,
         /// The new state of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<SessionState>,

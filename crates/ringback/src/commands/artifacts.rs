@@ -4,7 +4,7 @@ mod lineage;
 
 use clap::{Args, Subcommand};
 use ringback_client::Client;
-use ringback_proto::ids::{ArtifactId, BlobHash, VariationSetId};
+use ringback_proto::ids::{BlobHash, VariationSetId};
 use ringback_proto::request::{
     AddAnnotationRequest, ArtifactCreateRequest, ArtifactGetRequest, ArtifactInfoResponse,
     ArtifactListRequest, ArtifactListResponse,
@@ -16,6 +16,7 @@ use self::lineage::Lineage;
 use crate::config::Environment;
 use crate::connection::ConnectArgs;
 use crate::failure::Failure;
+use crate::pick::ArtifactArg;
 use crate::screen::{Screen, json_text, moment, one_line, size};
 
 /// The largest page size.
@@ -48,23 +49,23 @@ pub enum ArtifactsAction {
     List(ListArgs),
     /// Show an artifact
     Get {
-        /// The artifact
-        id: ArtifactId,
+        /// The artifact: its id, the start of it, or `last`
+        id: ArtifactArg,
     },
     /// Create an artifact from stored content
     Create(CreateArgs),
     /// Show what an artifact was made from, and what was made from it
     Lineage {
-        /// The artifact
-        id: ArtifactId,
+        /// The artifact: its id, the start of it, or `last`
+        id: ArtifactArg,
         /// Draw it as SVG
         #[arg(long, conflicts_with = "json")]
         svg: bool,
     },
     /// Add an annotation to an artifact
     Annotate {
-        /// The artifact
-        id: ArtifactId,
+        /// The artifact: its id, the start of it, or `last`
+        id: ArtifactArg,
         /// The text
         message: String,
         /// Its author
@@ -103,7 +104,7 @@ pub struct CreateArgs {
     pub creator: Option<String>,
     /// The artifact it was made from
     #[arg(long, value_name = "ID")]
-    pub parent: Option<ArtifactId>,
+    pub parent: Option<ArtifactArg>,
     /// The set of variations it joins
     #[arg(long, value_name = "ID")]
     pub variation_set: Option<VariationSetId>,
@@ -127,31 +128,37 @@ async fn act(client: &Client, screen: Screen, action: ArtifactsAction) -> Result
             screen.answer(&listed, |listed| table(screen, listed))
         }
         ArtifactsAction::Get { id } => {
+            let id = id.find(client).await?;
             let artifact = client.call::<ArtifactGet>(ArtifactGetRequest { id }).await?;
             let text = if screen.is_json() { String::new() } else { one(screen, &artifact)? };
             screen.answer(&artifact, |_| text)
         }
         ArtifactsAction::Create(args) => {
+            let parent_id = match args.parent {
+                Some(parent) => Some(parent.find(client).await?),
+                None => None,
+            };
             let request = ArtifactCreateRequest {
                 content_hash: args.hash,
                 metadata: args.metadata,
                 tags: args.tags,
                 creator: args.creator,
-                parent_id: args.parent,
+                parent_id,
                 variation_set_id: args.variation_set,
             };
             let created = client.call::<ArtifactCreate>(request).await?;
             screen.answer(&created, |created| created.artifact_id.to_string())
         }
         ArtifactsAction::Lineage { id, svg } => {
-            let lineage = Lineage::find(client, id).await?;
+            let lineage = Lineage::find(client, id.find(client).await?).await?;
             if svg {
                 return screen.text(lineage.svg());
             }
             screen.answer(&lineage, |lineage| lineage.tree(screen))
         }
         ArtifactsAction::Annotate { id, message, source, vibe } => {
-            let request = AddAnnotationRequest { artifact_id: id, message, source, vibe };
+            let artifact_id = id.find(client).await?;
+            let request = AddAnnotationRequest { artifact_id, message, source, vibe };
             let added = client.call::<AddAnnotation>(request).await?;
             screen.answer(&added, |added| added.annotation_id.to_string())
         }

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use ringback_client::line::{AuditCall, AuditEntry, LineCaller};
-use ringback_proto::ids::SessionId;
 use serde::Serialize;
 
 use super::token::Lifetime;
 use crate::config::Environment;
 use crate::connection::ConnectArgs;
 use crate::failure::Failure;
+use crate::pick::{IdArg, SessionArg};
 use crate::screen::{Screen, moment};
 
 /// Records per page.
@@ -30,9 +30,9 @@ pub struct AuditArgs {
     /// Only calls made with this token, by its public id; `local` is the daemon's own user
     #[arg(long = "by", value_name = "ID")]
     pub token: Option<String>,
-    /// Only calls by this session's agent
+    /// Only calls by this session's agent: its id, the start of it, or `last`
     #[arg(long, value_name = "ID")]
-    pub session: Option<SessionId>,
+    pub session: Option<SessionArg>,
     /// Only calls that ended within this time, such as 90s, 15m, 12h, 30d or 2w
     #[arg(long, value_name = "TIME")]
     pub since: Option<Lifetime>,
@@ -56,8 +56,12 @@ struct AuditReport {
     entries: Vec<AuditEntry>,
 }
 
-pub(crate) async fn run(args: AuditArgs, environment: &Environment) -> Result<(), Failure> {
+pub(crate) async fn run(mut args: AuditArgs, environment: &Environment) -> Result<(), Failure> {
     let screen = Screen::new(args.json);
+    if let Some(session @ (IdArg::Start(_) | IdArg::Last)) = &args.session {
+        let session = session.find_at(&args.connect.target(environment)?).await?;
+        args.session = Some(IdArg::Whole(session));
+    }
     let target = args.connect.http(environment, args.http.as_deref())?;
     let caller = LineCaller::new(target.address.clone(), target.token.as_ref());
     let caller = caller.map_err(|error| target.explain(error))?;
@@ -89,7 +93,10 @@ impl AuditArgs {
                 self.tool.is_none() && self.token.is_none() && self.session.is_none()
             }
             AuditEntry::Call(call) => {
-                let session = self.session.map(|session| session.to_string());
+                let session = match &self.session {
+                    Some(IdArg::Whole(session)) => Some(session.to_string()),
+                    Some(IdArg::Start(_) | IdArg::Last) | None => None,
+                };
                 self.tool.as_ref().is_none_or(|tool| *tool == call.tool)
                     && self.token.as_ref().is_none_or(|token| *token == call.principal)
                     && session.is_none_or(|session| Some(session) == call.session_id)

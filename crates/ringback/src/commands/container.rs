@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::config::Environment;
 use crate::connection::ConnectArgs;
 use crate::failure::Failure;
-use crate::screen::{Screen, moment};
+use crate::screen::{Screen, moment, on_stderr};
 
 /// The largest page size.
 const PAGE: u32 = 500;
@@ -168,11 +168,12 @@ fn ended(screen: Screen, result: &ExecResultResponse) -> Result<(), Failure> {
     if screen.is_json() {
         screen.json_document(result)?;
     } else {
-        let said = |mut to: Box<dyn std::io::Write>, text: &str| {
-            to.write_all(screen.printable(text).as_bytes()).and_then(|()| to.flush())
+        let said = |mut to: Box<dyn std::io::Write>, text: String| {
+            to.write_all(text.as_bytes()).and_then(|()| to.flush())
         };
-        said(Box::new(std::io::stdout()), &result.stdout).map_err(Failure::Output)?;
-        said(Box::new(std::io::stderr()), &result.stderr).map_err(Failure::Output)?;
+        let (stdout, stderr) = (screen.printable(&result.stdout), on_stderr(&result.stderr));
+        said(Box::new(std::io::stdout()), stdout).map_err(Failure::Output)?;
+        said(Box::new(std::io::stderr()), stderr).map_err(Failure::Output)?;
         if result.truncated {
             screen.remark("the output was cut; the command wrote more");
         }

@@ -4,7 +4,6 @@ mod watch;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ringback_client::Client;
-use ringback_proto::ids::JobId;
 use ringback_proto::record::JobState;
 use ringback_proto::request::{
     JobCancelRequest, JobListRequest, JobListResponse, JobStatusRequest, JobStatusResponse,
@@ -14,6 +13,7 @@ use ringback_proto::tool::tools::{JobCancel, JobList, JobStatus};
 use crate::config::Environment;
 use crate::connection::ConnectArgs;
 use crate::failure::Failure;
+use crate::pick::JobArg;
 use crate::screen::{Screen, json_text, maybe_moment, moment, span};
 
 /// The largest page size.
@@ -31,8 +31,8 @@ pub struct JobsArgs {
     /// What to do
     #[command(subcommand)]
     pub action: Option<JobsAction>,
-    /// One job, with its result
-    pub id: Option<JobId>,
+    /// One job, with its result: its id, the start of it, or `last`
+    pub id: Option<JobArg>,
     /// Only jobs in this state
     #[arg(long, conflicts_with = "id")]
     pub status: Option<State>,
@@ -52,13 +52,13 @@ pub struct JobsArgs {
 pub enum JobsAction {
     /// Show changes as they happen: one job until it ends, or all jobs
     Watch {
-        /// The job
-        id: Option<JobId>,
+        /// The job: its id, the start of it, or `last`
+        id: Option<JobArg>,
     },
     /// Cancel a job and wait until its work has stopped
     Cancel {
-        /// The job
-        id: JobId,
+        /// The job: its id, the start of it, or `last`
+        id: JobArg,
     },
 }
 
@@ -94,13 +94,17 @@ pub(crate) async fn run(args: JobsArgs, environment: &Environment) -> Result<(),
     let target = args.connect.target(environment)?;
     target
         .run(async |client| match (args.action, args.id) {
-            (Some(JobsAction::Watch { id: Some(id) }), _) => watch::one(client, screen, id).await,
+            (Some(JobsAction::Watch { id: Some(id) }), _) => {
+                watch::one(client, screen, id.find(client).await?).await
+            }
             (Some(JobsAction::Watch { id: None }), _) => watch::all(client, screen).await,
             (Some(JobsAction::Cancel { id }), _) => {
-                let done = client.call::<JobCancel>(JobCancelRequest { job_id: id }).await?;
+                let job_id = id.find(client).await?;
+                let done = client.call::<JobCancel>(JobCancelRequest { job_id }).await?;
                 screen.answer(&done, |done| format!("{} is {}", done.job_id, done.status.as_str()))
             }
-            (None, Some(job_id)) => {
+            (None, Some(id)) => {
+                let job_id = id.find(client).await?;
                 let job = client.call::<JobStatus>(JobStatusRequest { job_id }).await?;
                 show(screen, &job)
             }

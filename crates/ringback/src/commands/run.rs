@@ -24,7 +24,7 @@ use crate::commands::network::NetworkArgs;
 use crate::commands::session::caller::CallerArgs;
 use crate::commands::session::origin::Origins;
 use crate::commands::session::{changes, start};
-use crate::commands::spending::{SpendArgs, used};
+use crate::commands::spending::{SpendArgs, totals};
 use crate::config::Environment;
 use crate::connection::{ConnectArgs, Interrupts};
 use crate::failure::Failure;
@@ -169,8 +169,8 @@ async fn work(
     changes::remark_skipped(screen, &changed);
     screen.item(&RunEvent::Changed(&changed), |_| changes::shown(screen, &changed))?;
     let shown = client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
-    if let Some(used) = used(&shown) {
-        screen.remark(format_args!("model: {used}"));
+    if let Some(totals) = totals(&shown) {
+        screen.remark(totals);
     }
     match (followed.state, followed.error) {
         (SessionState::Failed | SessionState::Interrupted, _) => {

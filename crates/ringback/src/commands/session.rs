@@ -1,42 +1,49 @@
 //! `ringback session`: agent sessions, with this terminal as their caller.
 
 mod apply;
+mod attach;
 pub(super) mod caller;
 pub(super) mod changes;
 mod follow;
 pub(super) mod keyboard;
 mod links;
+mod list;
 pub(super) mod origin;
 pub(super) mod start;
+pub(super) mod transcript;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ringback_client::Client;
-use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::ids::ProjectId;
 use ringback_proto::network::{HostRule, NetworkMode};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
     ModelUsage, PermissionAnswer, SessionCleanupRequest, SessionEndRequest, SessionGetRequest,
-    SessionListRequest, SessionListResponse, SessionMessageRequest, SessionNetworkRequest,
-    SessionPause, SessionResponse,
+    SessionListRequest, SessionMessageRequest, SessionNetworkRequest, SessionPause,
+    SessionResponse,
 };
 use ringback_proto::tool::tools::{
-    SessionCleanup, SessionEnd, SessionGet, SessionList, SessionMessage, SessionNetwork,
+    SessionCleanup, SessionEnd, SessionGet, SessionMessage, SessionNetwork,
 };
 
+use self::caller::CallerArgs;
 use self::keyboard::Keyboard;
+use self::origin::Origins;
+use self::transcript::Transcript;
 use super::network::policy;
 use super::spending::limited;
 use crate::config::Environment;
 use crate::connection::ConnectArgs;
 use crate::failure::Failure;
-use crate::screen::{Screen, maybe_moment, moment, span};
+use crate::pick::SessionArg;
+use crate::screen::{Screen, maybe_moment, moment, size, span};
 
 /// `ringback session`
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback session start \"Say hello.\" --tool notify=./notify.sh\n  ringback session \
                   message gogol_… \"And now in French.\"\n  ringback session watch gogol_…\n  ringback session \
-                  list\n  ringback session answer gogol_… p4711-1 once\n  ringback session network gogol_… \
+                  list\n  ringback session attach last --tool notify=./notify.sh\n  ringback session answer gogol_… p4711-1 once\n  ringback session network gogol_… \
                   allow example.org:443\n  ringback session diff gogol_…\n  ringback session apply gogol_… \
                   --dry-run\n  ringback session end gogol_…\n\nA tool's command reads its input as JSON on standard \
                   input and prints the result."
@@ -70,15 +77,15 @@ pub enum SessionAction {
 pub enum SessionRequest {
     /// Send a message to an agent
     Message {
-        /// The session
-        id: SessionId,
+        /// The session: its id, the start of it, or `last`
+        id: SessionArg,
         /// The message
         message: String,
     },
     /// Answer an agent's permission request
     Answer {
-        /// The session
-        id: SessionId,
+        /// The session: its id, the start of it, or `last`
+        id: SessionArg,
         /// Id of the request, from its event
         request: String,
         /// One of the offered options; without one the request is withdrawn
@@ -86,26 +93,29 @@ pub enum SessionRequest {
     },
     /// Stop an agent's current work; the session stays open
     Abort {
-        /// The session
-        id: SessionId,
+        /// The session: its id, the start of it, or `last`
+        id: SessionArg,
     },
     /// Show what an agent has done, and follow what it does
     Watch {
-        /// The session
-        id: SessionId,
+        /// The session: its id, the start of it, or `last`
+        id: SessionArg,
         /// Stop when the agent is idle
         #[arg(long)]
         until_idle: bool,
     },
     /// Watch an agent, answer its questions, and send each typed line as a message
     Attach {
-        /// The session
-        id: SessionId,
+        /// The session: its id, the start of it, or `last`
+        id: SessionArg,
+        /// Tools for the agent.
+        #[command(flatten)]
+        caller: CallerArgs,
     },
     /// Show an agent's changes to its workspace as a unified diff
     Diff {
-        /// The session
-        id: SessionId,
+        /// The session: its id, the start of it, or `last`
+        id: SessionArg,
         /// Only changes at or below this path
         path: Option<String>,
     },
@@ -123,13 +133,13 @@ pub enum SessionRequest {
     },
     /// Show a session
     Show {
-        /// The session
-        id: SessionId,
+        /// The session: its id, the start of it, or `last`
+        id: SessionArg,
     },
     /// Change the network policy of a live session
     Network {
-        /// The session
-        id: SessionId,
+        /// The session: its id, the start of it, or `last`
+        id: SessionArg,
         /// `none`, `model`, `allow` or `full`; more access than before needs an admin token
         mode: NetworkMode,
         /// For `allow`: the complete list of hosts, such as `example.org:443`
@@ -138,8 +148,8 @@ pub enum SessionRequest {
     },
     /// End a session, its agent and everything the agent started
     End {
-        /// The session
-        id: SessionId,
+        /// The session: its id, the start of it, or `last`
+        id: SessionArg,
     },
     /// Delete sessions that have ended
     Cleanup {
@@ -192,45 +202,34 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
         }
         SessionAction::Other(request) => request,
     };
-    target.run(async |client| request.carry_out(client, screen).await).await
+    let origins = Origins::of(environment);
+    target.run(async |client| Box::pin(request.carry_out(client, screen, &origins)).await).await
 }
 
 impl SessionRequest {
-    async fn carry_out(self, client: &Client, screen: Screen) -> Result<(), Failure> {
+    async fn carry_out(
+        self,
+        client: &Client,
+        screen: Screen,
+        origins: &Origins,
+    ) -> Result<(), Failure> {
         match self {
-            Self::Message { id, message } => {
-                let request =
-                    SessionMessageRequest { session_id: Some(id), message, ..Default::default() };
-                let sent = client.call::<SessionMessage>(request).await?;
-                screen.answer(&sent, |sent| {
-                    let id = sent.session_id;
-                    format!("sent; follow the agent with `ringback session watch {id}`")
-                })
-            }
-            Self::Answer { id, request, option } => {
-                let answer = Some(Box::new(PermissionAnswer { request_id: request, option }));
-                let request =
-                    SessionMessageRequest { session_id: Some(id), answer, ..Default::default() };
-                let sent = client.call::<SessionMessage>(request).await?;
-                screen.answer(&sent, |_| "answered".to_owned())
-            }
-            Self::Abort { id } => {
-                let session_id = Some(id);
-                let request =
-                    SessionMessageRequest { session_id, abort: true, ..Default::default() };
-                let sent = client.call::<SessionMessage>(request).await?;
-                screen.answer(&sent, |_| "stopping".to_owned())
+            Self::Message { .. } | Self::Answer { .. } | Self::Abort { .. } => {
+                self.tell(client, screen).await
             }
             Self::Watch { id, until_idle } => {
-                let mut keyboard = Keyboard::answering(screen);
-                follow::follow(client, screen, id, until_idle, &mut keyboard).await.map(drop)
+                let id = id.find(client).await?;
+                let transcript = Transcript::new(screen, id, &[]);
+                let mut keyboard = Keyboard::answering(screen, &transcript);
+                follow::follow(client, &transcript, id, until_idle, &mut keyboard).await?;
+                follow::show_totals(client, &transcript, id).await
             }
-            Self::Attach { id } => {
-                let mut keyboard = Keyboard::talking(screen, id)?;
-                screen.remark("each line is a message; Ctrl-C detaches now, Ctrl-D (end of input) detaches when the agent is idle; the session stays open");
-                follow::follow(client, screen, id, false, &mut keyboard).await.map(drop)
+            Self::Attach { id, caller } => {
+                attach::run(client, screen, id.find(client).await?, &caller).await
             }
-            Self::Diff { id, path } => changes::show(client, screen, id, path).await,
+            Self::Diff { id, path } => {
+                changes::show(client, screen, id.find(client).await?, path).await
+            }
             Self::List { project, status, limit } => {
                 let request = SessionListRequest {
                     project_id: project,
@@ -238,22 +237,22 @@ impl SessionRequest {
                     limit: Some(limit),
                     cursor: None,
                 };
-                let listed = client.call::<SessionList>(request).await?;
-                screen.answer(&listed, |listed| table(screen, listed))
+                list::show(client, screen, origins, request).await
             }
             Self::Show { id } => {
-                let session =
-                    client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
-                screen.answer(&session, |session| shown(screen, session))
+                let session_id = id.find(client).await?;
+                let session = client.call::<SessionGet>(SessionGetRequest { session_id }).await?;
+                screen.answer(&session, |session| shown(screen, origins, session))
             }
             Self::Network { id, mode, places } => {
-                let network = policy(mode, places)?;
-                let request = SessionNetworkRequest { session_id: id, network };
+                let session_id = id.find(client).await?;
+                let request = SessionNetworkRequest { session_id, network: policy(mode, places)? };
                 let session = client.call::<SessionNetwork>(request).await?;
                 screen.answer(&session, |session| reached(session).unwrap_or_default())
             }
             Self::End { id } => {
-                let done = client.call::<SessionEnd>(SessionEndRequest { session_id: id }).await?;
+                let session_id = id.find(client).await?;
+                let done = client.call::<SessionEnd>(SessionEndRequest { session_id }).await?;
                 screen.answer(&done, |done| done.message.clone())
             }
             Self::Cleanup { max_age_hours, project } => {
@@ -263,20 +262,45 @@ impl SessionRequest {
             }
         }
     }
-}
 
-fn table(screen: Screen, listed: &SessionListResponse) -> String {
-    let rows = listed.sessions.iter().map(|session| {
-        [
-            session.session_id.to_string(),
-            session.agent.clone(),
-            standing(session),
-            moment(session.created_at),
-            maybe_moment(session.ended_at),
-        ]
-    });
-    let none = "no sessions; start one with `ringback session start`";
-    screen.table(["SESSION", "AGENT", "STATUS", "CREATED", "ENDED"], rows, none)
+    /// Sends a message, an answer or an abort.
+    async fn tell(self, client: &Client, screen: Screen) -> Result<(), Failure> {
+        let (request, done) = match self {
+            Self::Message { id, message } => {
+                let session_id = Some(id.find(client).await?);
+                let request = SessionMessageRequest { session_id, message, ..Default::default() };
+                (request, "sent")
+            }
+            Self::Answer { id, request, option } => {
+                let session_id = Some(id.find(client).await?);
+                let answer = Some(Box::new(PermissionAnswer { request_id: request, option }));
+                let request = SessionMessageRequest { session_id, answer, ..Default::default() };
+                (request, "answered")
+            }
+            Self::Abort { id } => {
+                let session_id = Some(id.find(client).await?);
+                let request =
+                    SessionMessageRequest { session_id, abort: true, ..Default::default() };
+                (request, "stopping")
+            }
+            Self::Watch { .. }
+            | Self::Attach { .. }
+            | Self::Diff { .. }
+            | Self::List { .. }
+            | Self::Show { .. }
+            | Self::Network { .. }
+            | Self::End { .. }
+            | Self::Cleanup { .. } => return Ok(()),
+        };
+        let sent = client.call::<SessionMessage>(request).await?;
+        screen.answer(&sent, |sent| match done {
+            "sent" => {
+                let id = sent.session_id;
+                format!("sent; follow the agent with `ringback session watch {id}`")
+            }
+            done => done.to_owned(),
+        })
+    }
 }
 
 /// Formats the network policy of a session, if the daemon enforces one.
@@ -290,7 +314,7 @@ fn standing(session: &SessionResponse) -> String {
     if session.paused.is_some() { format!("{status}, paused") } else { status.to_owned() }
 }
 
-fn shown(screen: Screen, session: &SessionResponse) -> String {
+fn shown(screen: Screen, origins: &Origins, session: &SessionResponse) -> String {
     let mut pairs = vec![
         ("session", session.session_id.to_string()),
         ("project", session.project_id.to_string()),
@@ -301,11 +325,16 @@ fn shown(screen: Screen, session: &SessionResponse) -> String {
         ("ended", maybe_moment(session.ended_at)),
     ];
     pairs.extend(session.parent_id.map(|parent| ("started by", parent.to_string())));
+    let origin = origins.find(session.session_id);
+    pairs.extend(origin.map(|dir| ("copied from", dir.display().to_string())));
     pairs.extend(reached(session).map(|network| ("network", network)));
     pairs.extend(session.model_usage.map(|usage| {
         let ModelUsage { refused, bytes_up, bytes_down, .. } = usage;
-        let text =
-            format!("{usage}, {refused} refused, {bytes_up} bytes sent, {bytes_down} received");
+        let text = format!(
+            "{usage}, {refused} refused, {} sent, {} received",
+            size(bytes_up),
+            size(bytes_down)
+        );
         ("model", text)
     }));
     pairs.extend(session.limits.map(|limits| ("limits", limited(&limits))));

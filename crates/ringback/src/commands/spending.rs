@@ -36,9 +36,10 @@ impl SpendArgs {
     }
 }
 
-/// Formats the requests, tokens and cost of a session that used a model.
-pub(crate) fn used(session: &SessionResponse) -> Option<String> {
-    session.model_usage.as_ref().map(ToString::to_string)
+/// Formats the requests, tokens, cost and time of a session that used a model.
+pub(crate) fn totals(session: &SessionResponse) -> Option<String> {
+    let used = session.model_usage.as_ref()?;
+    Some(format!("model: {used}, {}", span(session.working_ms)))
 }
 
 /// Formats spending limits for people.

@@ -20,5 +20,6 @@ mod spending;
 mod standalone;
 mod studio;
 mod support;
+mod terminal;
 mod vault;
 mod verify;

@@ -30,7 +30,7 @@ fn project(daemon: &Daemon) -> PathBuf {
     dir
 }
 
-fn run(daemon: &Daemon, arguments: &[&str]) -> Run {
+pub(crate) fn run(daemon: &Daemon, arguments: &[&str]) -> Run {
     Run::of(daemon.client(arguments).env("PATH", "/usr/bin:/bin"))
 }
 
@@ -56,7 +56,8 @@ fn an_agent_works_on_a_copy_and_what_it_did_is_applied() {
     let daemon = Daemon::start();
     let dir = project(&daemon);
     let shown = agent(&daemon, &dir, SCRIPT, &[]).done();
-    for part in ["calls here_notify", "calling notify", "done", "-two\n+2\n", "+++ b/new.txt"] {
+    for part in ["→ notify {\"text\":\"hello\"}\n← ok, ", "done", "-two\n+2\n", "+++ b/new.txt"]
+    {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
     assert!(shown.stderr.contains("3 files"), "what git does not see is not copied: {shown:?}");
@@ -214,7 +215,7 @@ fn a_tool_that_fails_says_why() {
     let dir = project(&daemon);
     let script = r#"{"call":{"tool":"here_broken","arguments":{}}}"#;
     let failed = agent(&daemon, &dir, script, &["--tool", "broken=ls /nowhere"]);
-    assert!(failed.stdout.contains("broken failed: "), "{failed:?}");
+    assert!(failed.stdout.contains("← failed, "), "{failed:?}");
     assert!(failed.stdout.contains("/nowhere"), "{failed:?}");
 }
 
@@ -264,8 +265,10 @@ fn what_an_agent_asks_is_answered_from_the_keyboard() {
 {"write":{"path":"new.txt","text":"allowed\n"}}"#;
     let words = ["run", script, "--dir", dir.to_str().unwrap()];
     let shown = run_with(&mut daemon.client(&words), b"nonsense\nonce\n").done();
-    assert!(shown.stdout.contains("allow rm?"), "{shown:?}");
-    assert!(shown.stderr.contains("type a number"), "{shown:?}");
+    assert!(shown.stdout.contains("? Allow `rm`?\n"), "{shown:?}");
+    let choices = "  1  Allow once\n  2  Reject\ntype a number and press Enter\n";
+    let again = format!("{choices}`nonsense` is not one of the choices\n{choices}");
+    assert!(shown.stderr.contains(&again), "{shown:?}");
     assert!(shown.stdout.contains("+allowed"), "{shown:?}");
     assert!(!shown.stdout.contains("scripted-agent"), "its conversation is in its home: {shown:?}");
 }

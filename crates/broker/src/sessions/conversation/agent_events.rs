@@ -2,15 +2,23 @@
 
 use ringback_agents::{AgentEvent, PermissionOption, PlanEntry, StopReason};
 use ringback_proto::request::{PermissionChoice, SessionEventInfo, TokenUsage};
+use serde_json::value::RawValue;
 
-use crate::sessions::conversation::events::{bounded, event};
+use crate::sessions::conversation::events::{
+    PAYLOAD_BYTES_MAX, QUESTION_BYTES_MAX, bounded, event,
+};
 use crate::sessions::conversation::questions::{ANSWERED, ASKED};
+use crate::sessions::conversation::redaction::Redactor;
 
 /// The event with the id by which a conversation can be resumed.
 pub(in crate::sessions) const CONVERSATION: &str = "conversation";
 
-/// Returns the session event; `None` for an agent that exited normally.
-pub(in crate::sessions) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> {
+/// Returns the session event; `None` for an agent that exited normally. `redactor` returns what hides
+/// the secrets in a call of a tool.
+pub(in crate::sessions) fn shown(
+    heard: AgentEvent,
+    redactor: impl FnOnce(&str) -> Redactor,
+) -> Option<SessionEventInfo> {
     let said =
         |kind: &str, text: String| SessionEventInfo { text: Some(bounded(text)), ..event(kind) };
     Some(match heard {
@@ -18,17 +26,26 @@ pub(in crate::sessions) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> 
             SessionEventInfo { role: Some("assistant".to_owned()), ..said("message", text) }
         }
         AgentEvent::Thought { text } => said("thought", text),
-        AgentEvent::ToolCall { id, tool, .. } => {
-            let (tool_name, request_id) = (Some(tool), Some(id));
-            SessionEventInfo { tool_name, request_id, ..event("tool_call") }
+        AgentEvent::ToolCall { id, tool, arguments } => {
+            let redactor = redactor(&tool);
+            let arguments = Some(redactor.json(arguments.get(), PAYLOAD_BYTES_MAX));
+            let (tool_name, request_id) = (Some(redactor.text(&tool)), Some(id));
+            SessionEventInfo { tool_name, request_id, arguments, ..event("tool_call") }
         }
-        AgentEvent::ToolResult { id, tool, is_error, .. } => {
-            let (tool_name, request_id) = (Some(tool), Some(id));
+        AgentEvent::ToolResult { id, tool, is_error, result } => {
+            let redactor = redactor(&tool);
+            let result = Some(redactor.json(result.get(), PAYLOAD_BYTES_MAX));
+            let (tool_name, request_id) = (Some(redactor.text(&tool)), Some(id));
             let text = Some(if is_error { "failed" } else { "succeeded" }.to_owned());
-            SessionEventInfo { tool_name, request_id, text, ..event("tool_result") }
+            SessionEventInfo { tool_name, request_id, text, result, ..event("tool_result") }
         }
         AgentEvent::Plan { entries } => said("plan", plan(&entries)),
-        AgentEvent::PermissionRequest { id, tool, options, .. } => asked(id, tool, options),
+        AgentEvent::PermissionRequest { id, tool, arguments, options, .. } => {
+            let redactor = redactor(&tool);
+            let about = |about: Box<RawValue>| redactor.json(about.get(), QUESTION_BYTES_MAX);
+            let arguments = arguments.map(about);
+            SessionEventInfo { arguments, ..asked(id, redactor.text(&tool), options) }
+        }
         AgentEvent::PermissionAnswer { id, option, by } => {
             let (request_id, role) = (Some(id), Some(by));
             SessionEventInfo { request_id, role, text: option, ..event(ANSWERED) }

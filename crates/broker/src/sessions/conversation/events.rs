@@ -18,13 +18,18 @@ use crate::failure;
 use crate::kernel::Kernel;
 use crate::sessions::Register;
 use crate::sessions::conversation::agent_events::CONVERSATION;
-use crate::sessions::conversation::questions::Questions;
+use crate::sessions::conversation::questions::{ASKED, Questions};
+use crate::sessions::conversation::redaction::Concealed;
 use crate::sync::lock;
 
 /// Events per read when searching the journal.
 const JOURNAL_PAGE: usize = 1000;
 /// The longest text of one event; longer ones are cut and marked.
 const TEXT_BYTES_MAX: usize = 256 << 10;
+/// How much of the arguments or the result of a call is shown: what fits on a screen.
+pub(in crate::sessions) const PAYLOAD_BYTES_MAX: usize = 4 << 10;
+/// How much of a question's arguments is shown: a person decides on all of it.
+pub(in crate::sessions) const QUESTION_BYTES_MAX: usize = 64 << 10;
 /// The longest name or id.
 const NAME_BYTES_MAX: usize = 4 << 10;
 /// Maximum options of one question; more than any agent offers.
@@ -52,6 +57,8 @@ pub(crate) fn event(kind: &str) -> SessionEventInfo {
         tool_name: None,
         role: None,
         request_id: None,
+        arguments: None,
+        result: None,
         status: None,
         options: Vec::new(),
         usage: None,
@@ -78,7 +85,19 @@ fn cut(text: &mut String, bytes_max: usize) {
 
 /// Cuts every field that an agent controls.
 fn bound(event: &mut SessionEventInfo) {
-    let SessionEventInfo { text, tool_name, role, request_id, options, .. } = event;
+    let SessionEventInfo {
+        kind,
+        text,
+        tool_name,
+        role,
+        request_id,
+        arguments,
+        result,
+        options,
+        ..
+    } = event;
+    let payload_max = if kind == ASKED { QUESTION_BYTES_MAX } else { PAYLOAD_BYTES_MAX };
+    arguments.iter_mut().chain(result).for_each(|payload| cut(payload, payload_max));
     text.iter_mut().for_each(|text| cut(text, TEXT_BYTES_MAX));
     let names = tool_name.iter_mut().chain(role).chain(request_id);
     names.for_each(|name| cut(name, NAME_BYTES_MAX));
@@ -90,8 +109,18 @@ fn bound(event: &mut SessionEventInfo) {
 
 /// Returns the approximate memory use of an event.
 fn weight(event: &SessionEventInfo) -> usize {
-    let SessionEventInfo { kind, text, tool_name, role, request_id, options, .. } = event;
-    let optional = [text, tool_name, role, request_id];
+    let SessionEventInfo {
+        kind,
+        text,
+        tool_name,
+        role,
+        request_id,
+        arguments,
+        result,
+        options,
+        ..
+    } = event;
+    let optional = [text, tool_name, role, request_id, arguments, result];
     let texts = optional.into_iter().flatten().map(String::capacity).sum::<usize>();
     let choice = |it: &PermissionChoice| it.id.len() + it.name.len() + it.kind.len();
     let choices = options.iter().map(choice).sum::<usize>();
@@ -106,6 +135,7 @@ pub(crate) struct Conversations {
     pub(in crate::sessions) journal: Arc<Journal>,
     pub(in crate::sessions) questions: Mutex<Questions>,
     pub(in crate::sessions) bells: Bells,
+    pub(in crate::sessions) concealed: Mutex<Concealed>,
 }
 
 /// Wake-ups for subscribers. Sessions share them, so a subscriber may check needlessly but misses
@@ -124,7 +154,7 @@ impl Conversations {
     pub(crate) fn new(kernel: Arc<Kernel>, register: Arc<Register>, journal: Journal) -> Self {
         let bells = Bells(std::array::from_fn(|_| Notify::new()));
         let (journal, questions) = (Arc::new(journal), Mutex::default());
-        Self { kernel, register, journal, questions, bells }
+        Self { kernel, register, journal, questions, bells, concealed: Mutex::default() }
     }
 
     /// Records an event of a session.
@@ -150,13 +180,16 @@ impl Conversations {
         }
     }
 
+    /// Writes an event to the journal, without what its call was given and returned: payloads do
+    /// not last longer than the session's events in memory.
     pub(in crate::sessions) fn journal(
         &self,
         ring: SessionId,
         index: u64,
         event: &SessionEventInfo,
     ) {
-        let numbered = SessionEventInfo { index, ..event.clone() };
+        let (arguments, result) = (None, None);
+        let numbered = SessionEventInfo { index, arguments, result, ..event.clone() };
         let written = rmp_serde::to_vec_named(&numbered)
             .map_err(|error| error.to_string())
             .and_then(|bytes| {
@@ -175,6 +208,8 @@ impl Conversations {
         let written = self.journal.last_index(session).ok().flatten();
         let is_written = written >= table.last_index(session);
         table.release(session, if is_written { 0 } else { LAST_WORDS_BYTES });
+        drop(table);
+        lock(&self.concealed).forget(session);
     }
 
     /// Returns the next index in the journal of a session of an earlier run.

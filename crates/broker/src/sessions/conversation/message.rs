@@ -9,7 +9,7 @@ use ringback_core::policy;
 use ringback_core::sessions::SessionPlace;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::{AgentKey, KeyHolder, Principal};
-use ringback_proto::record::SessionState;
+use ringback_proto::record::{SessionRecord, SessionState};
 use ringback_proto::request::{
     Attachment, CallerServer, CallerTool, SessionContext, SessionEventInfo, SessionMessageRequest,
     SessionMessagedResponse,
@@ -20,7 +20,7 @@ use crate::failure;
 use crate::sessions::conversation::events::event;
 use crate::sessions::lifecycle::keeper::{Message, Order};
 use crate::sessions::offers::check_server;
-use crate::sessions::{Origin, Sessions, StartSession};
+use crate::sessions::{LiveSession, Origin, Sessions, StartSession};
 use crate::sync::lock;
 
 /// The longest message.
@@ -89,8 +89,17 @@ impl Sessions {
         let SessionMessageRequest {
             message, attachments, context, caller_id, caller_tools, ..
         } = &request;
-        check_message(message, attachments)?;
         let offer = offered(principal, context.clone(), caller_id.clone(), caller_tools.clone())?;
+        let offer = match (offer, request.session_id) {
+            (Some(offer), Some(session)) if message.is_empty() && attachments.is_empty() => {
+                check_no_network(&request)?;
+                check_no_limits(&request)?;
+                check_no_key(&request)?;
+                return self.offer_only(principal, session, offer).await;
+            }
+            (offer, _) => offer,
+        };
+        check_message(message, attachments)?;
         let found = match (request.session_id, request.project_id) {
             (Some(session), _) => {
                 check_no_network(&request)?;
@@ -119,6 +128,24 @@ impl Sessions {
         Ok(told)
     }
 
+    /// Offers tools to a live session without a message: its caller is back, or another takes its
+    /// place.
+    async fn offer_only(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        session: SessionId,
+        offer: Offer,
+    ) -> Result<SessionMessagedResponse> {
+        let record = self.register.visible_session(principal, session).await?;
+        let live = self.register.live(session).ok_or_else(|| {
+            let message =
+                format!("session {session} is not live; send it a message to continue it");
+            Error::new(ErrorKind::Conflict, message)
+        })?;
+        self.offers.take_offer(principal, session, offer).await?;
+        Ok(self.unchanged(&record, &live))
+    }
+
     /// Answers an agent's permission request, or aborts its turn.
     async fn steer(
         self: &Arc<Self>,
@@ -143,7 +170,7 @@ impl Sessions {
             let message = format!("session {session} has no running agent");
             Error::new(ErrorKind::Conflict, message)
         })?;
-        let last = lock(&self.register.table).last_index(session);
+        let unchanged = self.unchanged(&record, &live);
         let pass = |order| match live.orders.try_send(order) {
             Ok(()) => Ok(()),
             Err(_) => Err(Error::busy("the message queue of this session")),
@@ -159,8 +186,14 @@ impl Sessions {
             }
             None => pass(Order::Abort)?,
         }
-        Ok(SessionMessagedResponse {
-            session_id: session,
+        Ok(unchanged)
+    }
+
+    /// Returns the answer about a session that got no message.
+    fn unchanged(&self, record: &SessionRecord, live: &LiveSession) -> SessionMessagedResponse {
+        let last = lock(&self.register.table).last_index(record.id);
+        SessionMessagedResponse {
+            session_id: record.id,
             root_session_id: record.root,
             workspace_id: record.workspace,
             spawned: false,
@@ -169,7 +202,7 @@ impl Sessions {
             confined: self.sandboxes.confines(&live.agent),
             url: None,
             token: None,
-        })
+        }
     }
 
     /// Delivers an agent's message to a descendant of its session, or to a new session.

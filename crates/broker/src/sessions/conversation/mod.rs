@@ -6,3 +6,4 @@ pub(super) mod events;
 pub(super) mod message;
 pub(super) mod permissions;
 pub(super) mod questions;
+pub(super) mod redaction;

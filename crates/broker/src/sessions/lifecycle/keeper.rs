@@ -22,6 +22,7 @@ use crate::disk::Watch;
 use crate::failure::chain;
 use crate::sessions::conversation::agent_events::shown;
 use crate::sessions::conversation::events::{bounded, event};
+use crate::sessions::conversation::redaction::Redactor;
 use crate::sessions::lifecycle::agent::{Answers, INSIDE, Place, Ready};
 use crate::sessions::offers::RunningServer;
 use crate::sessions::{ELSEWHERE, Key, Sessions};
@@ -324,6 +325,13 @@ impl Keeper {
         }
     }
 
+    /// Returns what hides the secrets in a call of a tool.
+    fn redactor(&self, tool: &str) -> Redactor {
+        let keys = lock(&self.sessions.conversations.concealed).of(self.place.id);
+        let schema = self.sessions.offers.schema_of(self.place.root, tool);
+        Redactor::new(keys, schema.as_deref())
+    }
+
     fn say(&self, event: SessionEventInfo) {
         self.sessions.conversations.say(self.place.id, event);
     }
@@ -333,7 +341,8 @@ impl Keeper {
         if let AgentEvent::Conversation { id, .. } = &heard {
             self.conversation = Some(Some(id.clone()));
         }
-        if let Some(event) = shown(heard) {
+        let redactor = |tool: &str| self.redactor(tool);
+        if let Some(event) = shown(heard, redactor) {
             self.say(event);
         }
         match after {

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use ringback_agents::mcp_client::{
     Era, ServerAnswer, ServerError, ServerMessage, ServerTool, ToolServer, refusal,
 };
@@ -133,6 +134,18 @@ impl Offers {
         let credential = self.identity.credential_of(principal)?;
         let tools = tools.collect();
         self.callers.declare(&credential, place.root, caller_id, tools)
+    }
+
+    /// Returns the input schema of a tool of the root of a session, by the name that its agent uses:
+    /// agents put a prefix of their own before it.
+    pub(in crate::sessions) fn schema_of(&self, root: SessionId, tool: &str) -> Option<Bytes> {
+        let callers = self.callers.tools(root);
+        callers.iter().find_map(|caller| {
+            let rest = |name: &str| Some(tool.strip_suffix(name)?.strip_suffix('_')?.to_owned());
+            let is_it = |name: &str| rest(name).is_some_and(|it| it.ends_with(&*caller.caller_id));
+            let tool = caller.tools.iter().find(|tool| is_it(&tool.name))?;
+            Some(tool.info.schema_json().clone())
+        })
     }
 
     /// Ends the tools offered to a session. Children use the tools of their root.

@@ -113,7 +113,7 @@ pub(super) async fn get(client: &Client, screen: Screen, args: &GetArgs) -> Resu
     let bar = progress::transfer(screen, "content", Some(end.saturating_sub(args.offset)));
     loop {
         let n_bytes = piece.data.0.len() as u64;
-        sink.write(&piece.data.0)?;
+        sink.write(screen, &piece.data.0)?;
         bar.inc(n_bytes);
         offset += n_bytes;
         if offset >= end {
@@ -164,8 +164,12 @@ impl Sink {
         Ok(Self::File(file, path.to_owned()))
     }
 
-    fn write(&mut self, piece: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, screen: Screen, piece: &[u8]) -> Result<(), Failure> {
         match self {
+            Self::Stdout if screen.is_terminal() => {
+                let text = screen.printable(&String::from_utf8_lossy(piece));
+                io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::Output)
+            }
             Self::Stdout => io::stdout().lock().write_all(piece).map_err(Failure::Output),
             Self::File(file, path) => {
                 file.write_all(piece).map_err(|source| file_failed(path, source))

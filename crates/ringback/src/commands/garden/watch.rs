@@ -39,7 +39,7 @@ pub struct WatchArgs {
 }
 
 pub(super) async fn run(target: &Target, screen: Screen, args: &WatchArgs) -> Result<(), Failure> {
-    if screen.is_json() || !screen.is_terminal() {
+    if screen.is_json() || !screen.can_redraw() {
         let text = "`garden watch` needs a terminal; for a program there are `ringback garden \
                     status --json` and `ringback events --follow --type garden.transport --json`";
         return Err(Failure::Usage(text.to_owned()));

@@ -8,7 +8,7 @@ use clap::Args;
 use ringback_blobs::Tree;
 use ringback_blobs::tree::{EntryKind, TreeError};
 use ringback_client::Client;
-use ringback_proto::ids::{BlobHash, SessionId};
+use ringback_proto::ids::BlobHash;
 use ringback_proto::request::{
     FileKind, FileState, SessionGetRequest, SessionResponse, WorkspaceChange,
     WorkspaceContentResponse, WorkspaceGetRequest,
@@ -22,6 +22,7 @@ use super::origin::Origins;
 use crate::config::Environment;
 use crate::connection::Target;
 use crate::failure::Failure;
+use crate::pick::{IdArg, SessionArg};
 use crate::screen::{Screen, counted};
 
 /// The remedy for a file that cannot be applied.
@@ -36,8 +37,8 @@ const LEAVE_OUT: &str = "`--except PATH` leaves a file out";
                   directory, and\nnothing is written below `.git`."
 )]
 pub struct ApplyArgs {
-    /// The session
-    pub id: SessionId,
+    /// The session: its id, the start of it, or `last`
+    pub id: SessionArg,
     /// Directory to change [default: the one that `ringback run` copied]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -72,19 +73,18 @@ struct AppliedChange<'a> {
 }
 
 pub(super) async fn run(
-    args: ApplyArgs,
+    mut args: ApplyArgs,
     target: &Target,
     screen: Screen,
     environment: &Environment,
 ) -> Result<(), Failure> {
-    let dir =
-        args.dir.clone().or_else(|| Origins::of(environment).find(args.id)).ok_or_else(|| {
-            let id = args.id;
-            let text = format!(
-                "unknown directory of session {id}; give the one to change with `--dir DIR`"
-            );
-            Failure::Usage(text)
-        })?;
+    let id = args.id.find_at(target).await?;
+    args.id = IdArg::Whole(id);
+    let dir = args.dir.clone().or_else(|| Origins::of(environment).find(id)).ok_or_else(|| {
+        let text =
+            format!("unknown directory of session {id}; give the one to change with `--dir DIR`");
+        Failure::Usage(text)
+    })?;
     let failed = |source| Failure::File { action: "open", path: dir.clone(), source };
     let dir = dir.canonicalize().map_err(failed)?;
     let tree = Tree::open(&dir).map_err(|error| wrong(&error))?;
@@ -98,8 +98,9 @@ async fn apply(
     tree: &Tree,
     dir: &Path,
 ) -> Result<(), Failure> {
-    let session = client.call::<SessionGet>(SessionGetRequest { session_id: args.id }).await?;
-    let changed = changes::of(client, args.id, None).await?;
+    let session_id = args.id.find(client).await?;
+    let session = client.call::<SessionGet>(SessionGetRequest { session_id }).await?;
+    let changed = changes::of(client, session_id, None).await?;
     changes::remark_skipped(screen, &changed);
     let mut changes = changed.changes;
     let n_changed = changes.len();

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use clap::Args;
@@ -20,13 +21,13 @@ use ringback_proto::request::{
     CallerToolResponseRequest, SessionContext,
 };
 use ringback_proto::tool::tools::{CallerToolProgress, CallerToolRequests, CallerToolResponse};
-use serde::Serialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::offer::child::{Program, Progress, RunEnd};
 use crate::commands::offer::schema;
+use crate::commands::session::transcript::Transcript;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -114,6 +115,13 @@ impl CallerArgs {
     }
 }
 
+impl CallerArgs {
+    /// Returns the names of the tools, as the agent sees them.
+    pub(in crate::commands) fn names(&self) -> Vec<String> {
+        self.tools.iter().map(|tool| format!("{}_{}", self.caller_id, tool.name)).collect()
+    }
+}
+
 impl LocalTool {
     /// Returns the declaration for the agent.
     fn declared(&self, schema: Option<&Path>) -> Result<CallerTool, Failure> {
@@ -159,22 +167,11 @@ impl LocalTool {
     }
 }
 
-/// An event in JSON.
-#[derive(Debug, Serialize)]
-struct CallEvent<'a> {
-    event: &'static str,
-    request_id: &'a str,
-    tool: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    succeeded: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-}
-
 /// Serves the calls of a session until it is dropped or the session ends.
 pub(in crate::commands) async fn serve(
     client: &Client,
     screen: Screen,
+    transcript: &Transcript,
     session: SessionId,
     tools: &[LocalTool],
 ) -> Result<Infallible, Failure> {
@@ -208,6 +205,7 @@ pub(in crate::commands) async fn serve(
             let call = Call {
                 client: client.clone(),
                 screen,
+                transcript: transcript.clone(),
                 program: programs.get(&request.tool).cloned(),
                 request,
             };
@@ -220,30 +218,41 @@ pub(in crate::commands) async fn serve(
 struct Call {
     client: Client,
     screen: Screen,
+    transcript: Transcript,
     program: Option<Arc<Program>>,
     request: CallerToolRequestInfo,
 }
 
 impl Call {
     async fn carry_out(self, stop: CancellationToken) -> String {
-        self.tell("tool_called", None, None);
+        let CallerToolRequestInfo { request_id, tool, arguments, .. } = &self.request;
+        let shown = arguments.0.clone().translate(Format::Json).map(|input| input.bytes);
+        let shown = String::from_utf8_lossy(&shown.unwrap_or_default()).into_owned();
+        self.transcript.serves(request_id, tool, &shown);
+        let started = Instant::now();
         let (result, error) = match self.run(&stop).await {
-            RunEnd::Done(output) => (Some(Raw(payload(&output))), None),
+            RunEnd::Done(output) => (Some(payload(&output)), None),
             RunEnd::Failed(error) => (None, Some(error)),
             RunEnd::Cancelled => (None, Some("the command was cancelled where it ran".to_owned())),
         };
-        let why = error.clone();
+        let text =
+            result.as_ref().map(|result| String::from_utf8_lossy(&result.bytes).into_owned());
+        let outcome = match (&text, &error) {
+            (Some(text), _) => Ok(text.clone()),
+            (None, error) => Err(error.clone().unwrap_or_default()),
+        };
         let answer = CallerToolResponseRequest {
             session_id: self.request.session_id,
-            request_id: self.request.request_id.clone(),
-            result,
+            request_id: request_id.clone(),
+            result: result.map(Raw),
             error,
         };
-        match self.client.call::<CallerToolResponse>(answer).await {
-            Ok(_) => self.tell("tool_answered", Some(why.is_none()), why.as_deref()),
-            Err(error) => {
-                self.screen.remark(format_args!("cannot answer {}: {error}", self.request.tool))
-            }
+        let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // Before the answer: the agent's next words come after it.
+        let outcome = outcome.as_deref().map_err(String::as_str);
+        self.transcript.has_served(request_id, tool, outcome, took);
+        if let Err(error) = self.client.call::<CallerToolResponse>(answer).await {
+            self.transcript.remark(format_args!("cannot answer {tool}: {error}"));
         }
         self.request.request_id
     }
@@ -280,22 +289,6 @@ impl Call {
             if let Err(error) = self.client.call::<CallerToolProgress>(progress).await {
                 tracing::debug!(%error, "cannot report progress");
             }
-        }
-    }
-
-    fn tell(&self, event: &'static str, succeeded: Option<bool>, error: Option<&str>) {
-        let CallerToolRequestInfo { request_id, tool, .. } = &self.request;
-        let told = CallEvent { event, request_id, tool, succeeded, error };
-        let shown = self.screen.item(&told, |told| match told.succeeded {
-            None => format!("  calling {tool}"),
-            Some(true) => format!("  {tool} answered"),
-            Some(false) => {
-                let why = self.screen.printable(told.error.unwrap_or_default());
-                format!("  {tool} failed: {why}")
-            }
-        });
-        if let Err(error) = shown {
-            tracing::debug!(%error, "cannot show an event");
         }
     }
 }

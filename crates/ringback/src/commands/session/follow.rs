@@ -1,17 +1,24 @@
 //! Shows what an agent does as it happens.
 
+use std::time::Duration;
+
 use ringback_client::Client;
 use ringback_proto::ids::SessionId;
 use ringback_proto::record::SessionState;
-use ringback_proto::request::{SessionEventInfo, SessionEventsRequest};
-use ringback_proto::tool::tools::SessionEvents;
+use ringback_proto::request::{
+    SessionEventInfo, SessionEventsRequest, SessionEventsResponse, SessionGetRequest,
+};
+use ringback_proto::tool::tools::{SessionEvents, SessionGet};
 
 use super::keyboard::Keyboard;
+use super::transcript::Transcript;
+use crate::commands::spending::totals;
 use crate::failure::Failure;
-use crate::screen::Screen;
 
 /// How long one poll waits for events.
 const WAIT_MS: u64 = 20_000;
+/// How often the time in the status line moves.
+const TICK: Duration = Duration::from_secs(1);
 
 /// The last known state of a session.
 #[derive(Debug)]
@@ -21,11 +28,17 @@ pub(in crate::commands) struct SessionStatus {
     pub(in crate::commands) error: Option<String>,
 }
 
+/// What wakes a follower.
+enum Woken {
+    Page(SessionEventsResponse),
+    Line(Option<String>),
+}
+
 /// Shows events until the session ends, or until it is idle if `until_idle` is set or the input has
 /// ended. Returns the last state.
 pub(in crate::commands) async fn follow(
     client: &Client,
-    screen: Screen,
+    transcript: &Transcript,
     session: SessionId,
     mut until_idle: bool,
     keyboard: &mut Keyboard,
@@ -41,27 +54,31 @@ pub(in crate::commands) async fn follow(
             follow: false,
         };
         // An input line cancels the poll, which is repeated from the same index.
-        let page = tokio::select! {
-            page = client.call::<SessionEvents>(request) => page?,
-            line = keyboard.line() => {
-                match line {
-                    Some(line) => keyboard.typed(client, &line).await?,
-                    // The next poll does not wait, and shows whether the session is idle.
-                    None => (until_idle, rests) = (true, true),
-                }
+        let page = match woken(client, request, transcript, keyboard).await? {
+            Woken::Page(page) => page,
+            Woken::Line(Some(line)) => {
+                keyboard.typed(client, &line).await?;
+                continue;
+            }
+            Woken::Line(None) => {
+                // The next poll does not wait, and shows whether the session is idle.
+                (until_idle, rests) = (true, true);
                 continue;
             }
         };
         since = page.last_index;
         for event in &page.events {
-            screen.item(event, |event| screen.printable(&told(event)))?;
-            keyboard.note(event)?;
+            transcript.event(event)?;
+            keyboard.note(event);
             match event.kind.as_str() {
                 "error" if error.is_none() => error.clone_from(&event.text),
                 "message" if event.role.as_deref() == Some("user") => error = None,
                 _ => {}
             }
         }
+        count(client, transcript, session, &page.events).await;
+        // Not before: a later event of the page may have answered it.
+        keyboard.ask()?;
         let state = page.status;
         // Only when no events are left: the state is newer than the events read so far.
         if rests && page.events.is_empty() && !is_at_work(state, until_idle) {
@@ -71,37 +88,58 @@ pub(in crate::commands) async fn follow(
     }
 }
 
+/// Waits for events or input, and moves the clock meanwhile.
+async fn woken(
+    client: &Client,
+    request: SessionEventsRequest,
+    transcript: &Transcript,
+    keyboard: &mut Keyboard,
+) -> Result<Woken, Failure> {
+    let page = client.call::<SessionEvents>(request);
+    tokio::pin!(page);
+    loop {
+        tokio::select! {
+            page = &mut page => return Ok(Woken::Page(page?)),
+            line = keyboard.line() => return Ok(Woken::Line(line)),
+            () = tokio::time::sleep(TICK) => transcript.tick(),
+        }
+    }
+}
+
+/// Updates the tokens and the cost in the status line after model requests.
+async fn count(
+    client: &Client,
+    transcript: &Transcript,
+    session_id: SessionId,
+    events: &[SessionEventInfo],
+) {
+    if !transcript.is_live() || !events.iter().any(|event| event.kind == "model_request") {
+        return;
+    }
+    match client.call::<SessionGet>(SessionGetRequest { session_id }).await {
+        Ok(session) => transcript.used(&session),
+        Err(error) => tracing::debug!(%error, "cannot read what a session has used"),
+    }
+}
+
+/// Shows what the session has used of its model, if it has one.
+pub(super) async fn show_totals(
+    client: &Client,
+    transcript: &Transcript,
+    session_id: SessionId,
+) -> Result<(), Failure> {
+    let session = client.call::<SessionGet>(SessionGetRequest { session_id }).await?;
+    if let Some(totals) = totals(&session) {
+        transcript.remark(totals);
+    }
+    Ok(())
+}
+
 /// Whether more events may come.
 const fn is_at_work(state: SessionState, until_idle: bool) -> bool {
     match state {
         SessionState::Ended | SessionState::Failed | SessionState::Interrupted => false,
         SessionState::Idle => !until_idle,
         SessionState::Starting | SessionState::Running => true,
-    }
-}
-
-fn told(event: &SessionEventInfo) -> String {
-    let text = event.text.as_deref().unwrap_or_default();
-    let tool = event.tool_name.as_deref().unwrap_or_default();
-    match event.kind.as_str() {
-        "message" => match event.role.as_deref() {
-            Some("user") => format!("> {text}"),
-            Some(_) | None => text.to_owned(),
-        },
-        "thought" => format!("  ({text})"),
-        "permission_request" => {
-            let (session, request) = (event.session_id, event.request_id.as_deref());
-            let request = request.unwrap_or_default();
-            format!(
-                "  allow {tool}? ({text})\n  ringback session answer {session} {request} OPTION"
-            )
-        }
-        "tool_call" => format!("  calls {tool}"),
-        "tool_result" => format!("  {tool} {text}"),
-        "status" => {
-            let status = event.status.map_or("", SessionState::as_str);
-            if text.is_empty() { format!("  ({status})") } else { format!("  ({status}: {text})") }
-        }
-        kind => format!("  {kind} {text}").trim_end().to_owned(),
     }
 }

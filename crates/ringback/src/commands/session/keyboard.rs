@@ -6,12 +6,15 @@ use std::io;
 use ringback_client::Client;
 use ringback_proto::ErrorKind;
 use ringback_proto::ids::SessionId;
-use ringback_proto::request::{PermissionAnswer, SessionEventInfo, SessionMessageRequest};
+use ringback_proto::request::{
+    PermissionAnswer, PermissionChoice, SessionEventInfo, SessionMessageRequest,
+};
 use ringback_proto::tool::tools::SessionMessage;
 use tokio::sync::mpsc;
 
+use super::transcript::Transcript;
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen::{Screen, one_line};
 
 /// Input lines read ahead.
 const LINES_MAX: usize = 16;
@@ -19,49 +22,94 @@ const LINES_MAX: usize = 16;
 /// The typed input and the open questions.
 #[derive(Debug)]
 pub(in crate::commands) struct Keyboard {
-    screen: Screen,
+    transcript: Transcript,
+    /// For programs: nothing is asked.
+    is_mute: bool,
     /// Gets input lines that answer no question; without it they are dropped.
     talks_to: Option<SessionId>,
     /// `None` until input is needed, so that standard input is not read without reason.
     lines: Option<mpsc::Receiver<String>>,
+    /// Whether standard input has ended.
+    has_ended: bool,
     questions: VecDeque<SessionEventInfo>,
+    /// Whether the first of them is on the screen.
+    is_asked: bool,
+    /// The question that was answered here; its answer is on the screen already.
+    answered: Option<String>,
 }
 
 impl Keyboard {
     /// Creates a keyboard that answers questions.
-    pub(in crate::commands) const fn answering(screen: Screen) -> Self {
-        Self { screen, talks_to: None, lines: None, questions: VecDeque::new() }
+    pub(in crate::commands) fn answering(screen: Screen, transcript: &Transcript) -> Self {
+        Self {
+            transcript: transcript.clone(),
+            is_mute: screen.is_json(),
+            talks_to: None,
+            lines: None,
+            has_ended: false,
+            questions: VecDeque::new(),
+            is_asked: false,
+            answered: None,
+        }
     }
 
     /// Creates a keyboard that answers questions and sends everything else to an agent.
     pub(in crate::commands) fn talking(
         screen: Screen,
+        transcript: &Transcript,
         session: SessionId,
     ) -> Result<Self, Failure> {
         let lines = Some(stdin()?);
-        Ok(Self { screen, talks_to: Some(session), lines, questions: VecDeque::new() })
+        Ok(Self { talks_to: Some(session), lines, ..Self::answering(screen, transcript) })
     }
 
     /// Updates the open questions from an event.
-    pub(super) fn note(&mut self, event: &SessionEventInfo) -> Result<(), Failure> {
+    pub(super) fn note(&mut self, event: &SessionEventInfo) {
+        if self.is_mute {
+            return;
+        }
         match event.kind.as_str() {
-            "permission_request" if !self.screen.is_json() => {
-                if self.lines.is_none() {
-                    self.lines = Some(stdin()?);
-                }
-                self.questions.push_back(event.clone());
-                if self.questions.len() == 1 {
-                    self.ask();
+            "permission_request" => self.questions.push_back(event.clone()),
+            "permission_answer" => {
+                let is_it = |asked: &SessionEventInfo| asked.request_id == event.request_id;
+                let place = self.questions.iter().position(is_it);
+                let question = place.and_then(|place| self.remove(place));
+                if self.answered.is_none() || self.answered != event.request_id {
+                    self.transcript.answered(question.as_ref(), event);
                 }
             }
-            "permission_answer" | "completion" => {
-                let is_over = |question: &SessionEventInfo| match event.kind.as_str() {
-                    "completion" => question.session_id == event.session_id,
-                    _ => question.request_id == event.request_id,
-                };
-                self.questions.retain(|question| !is_over(question));
+            "completion" => {
+                let is_of = |asked: &SessionEventInfo| asked.session_id == event.session_id;
+                while let Some(place) = self.questions.iter().position(is_of) {
+                    self.remove(place);
+                }
             }
             _ => {}
+        }
+    }
+
+    fn remove(&mut self, place: usize) -> Option<SessionEventInfo> {
+        if place == 0 {
+            self.is_asked = false;
+            self.transcript.go_on();
+        }
+        self.questions.remove(place)
+    }
+
+    /// Shows the first open question, if it is not on the screen.
+    pub(super) fn ask(&mut self) -> Result<(), Failure> {
+        let Some(question) = self.questions.front().filter(|_| !self.is_asked) else {
+            return Ok(());
+        };
+        self.transcript.question(question)?;
+        self.is_asked = true;
+        if self.lines.is_none() && !self.has_ended {
+            self.lines = Some(stdin()?);
+        }
+        if self.has_ended {
+            self.point_elsewhere();
+        } else {
+            self.offer_choices();
         }
         Ok(())
     }
@@ -73,14 +121,8 @@ impl Keyboard {
             if let Some(line) = lines.recv().await {
                 return Some(line);
             }
-            self.lines = None;
-            if let Some(question) = self.questions.front() {
-                let (session, request) = (question.session_id, question.request_id.as_deref());
-                let request = request.unwrap_or_default();
-                self.screen.remark(format_args!(
-                    "input has ended; answer with `ringback session answer {session} {request} OPTION`"
-                ));
-            }
+            (self.lines, self.has_ended) = (None, true);
+            self.point_elsewhere();
             if self.talks_to.is_some() {
                 return None;
             }
@@ -88,10 +130,22 @@ impl Keyboard {
         std::future::pending().await
     }
 
+    /// Shows how a question is answered where nothing can be typed.
+    fn point_elsewhere(&self) {
+        let Some(question) = self.questions.front() else { return };
+        let (session, request) = (question.session_id, question.request_id.as_deref());
+        let ids: Vec<_> = question.options.iter().map(|choice| one_line(&choice.id)).collect();
+        let (request, ids) = (one_line(request.unwrap_or_default()), ids.join("|"));
+        self.transcript.remark(format_args!(
+            "no terminal here; answer from another one with `ringback session answer {session} \
+             {request} {ids}`"
+        ));
+    }
+
     /// Handles an input line: an answer or a message.
     pub(super) async fn typed(&mut self, client: &Client, line: &str) -> Result<(), Failure> {
         let line = line.trim();
-        let Some(question) = self.questions.front() else {
+        let Some(question) = self.questions.front().filter(|_| self.is_asked) else {
             let Some(session) = self.talks_to.filter(|_| !line.is_empty()) else { return Ok(()) };
             let request = SessionMessageRequest {
                 session_id: Some(session),
@@ -102,7 +156,9 @@ impl Keyboard {
             return Ok(());
         };
         let Some(option) = chosen(question, line) else {
-            self.ask();
+            let line = one_line(line);
+            self.transcript.remark(format_args!("`{line}` is not one of the choices"));
+            self.offer_choices();
             return Ok(());
         };
         let request_id = question.request_id.clone().unwrap_or_default();
@@ -112,27 +168,26 @@ impl Keyboard {
             answer: Some(Box::new(answer)),
             ..Default::default()
         };
-        self.questions.pop_front();
+        self.answered.clone_from(&question.request_id);
+        self.remove(0);
         match client.call::<SessionMessage>(request).await {
             Err(error) if error.kind() == ErrorKind::Conflict => {
-                self.screen.remark("  already answered elsewhere");
+                self.transcript.remark("already answered elsewhere");
             }
             answered => drop(answered?),
         }
-        if !self.questions.is_empty() {
-            self.ask();
-        }
-        Ok(())
+        self.ask()
     }
 
-    fn ask(&self) {
+    /// Shows what may be typed.
+    fn offer_choices(&self) {
         let Some(question) = self.questions.front() else { return };
-        for (number, choice) in (1..).zip(&question.options) {
-            let (name, id) =
-                (self.screen.printable(&choice.name), self.screen.printable(&choice.id));
-            self.screen.remark(format_args!("    {number}  {name} ({id})"));
-        }
-        self.screen.remark("  type a number and press Enter");
+        let choices = (1..).zip(&question.options);
+        let choice = |(number, choice): (u32, &PermissionChoice)| {
+            format!("  {number}  {}\n", one_line(&choice.name))
+        };
+        let choices: String = choices.map(choice).collect();
+        self.transcript.remark(format_args!("{choices}type a number and press Enter"));
     }
 }
 

@@ -17,6 +17,7 @@ use ringback_proto::tool::tools::{ProjectCreate, ProjectList, SessionEnd, Sessio
 use super::caller::{self, CallerArgs};
 use super::follow::{self, SessionStatus};
 use super::keyboard::Keyboard;
+use super::transcript::Transcript;
 use crate::commands::network::NetworkArgs;
 use crate::commands::spending::SpendArgs;
 use crate::connection::{Interrupts, Target};
@@ -83,10 +84,13 @@ pub(in crate::commands) async fn watch(
     caller: &CallerArgs,
     until_idle: bool,
 ) -> Result<SessionStatus, Failure> {
-    let mut keyboard = Keyboard::answering(screen);
+    let transcript = Transcript::new(screen, session, &caller.names());
+    let mut keyboard = Keyboard::answering(screen, &transcript);
     tokio::select! {
-        shown = follow::follow(client, screen, session, until_idle, &mut keyboard) => shown,
-        served = caller::serve(client, screen, session, &caller.tools) => match served? {},
+        shown = follow::follow(client, &transcript, session, until_idle, &mut keyboard) => shown,
+        served = caller::serve(client, screen, &transcript, session, &caller.tools) => {
+            match served? {}
+        }
     }
 }
 

@@ -153,10 +153,15 @@ fn one_shown(screen: Screen, file: &Path, line: &str, found: &Diagnostic) -> Str
         Severity::Warning => "warning",
     };
     let place = format!("{}:{}:{}", file.display(), found.at.line, found.at.column);
-    let head = format!("{} {kind}: {}", screen.bold(&format!("{place}:")), found.message);
+    let head = format!(
+        "{} {kind}: {}",
+        screen.bold(&format!("{place}:")),
+        screen.printable(&found.message)
+    );
     let column = found.at.column.saturating_sub(1) as usize;
     // Tabs stay tabs, so that the mark is under its character.
     let indent: String =
         line.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    format!("{head}\n    {line}\n    {indent}^ {}", found.help)
+    let line = screen.printable(line);
+    format!("{head}\n    {line}\n    {indent}^ {}", screen.printable(&found.help))
 }

@@ -391,6 +391,8 @@ sample!(
             tool_name: Some("read_file".into()),
             role: Some("assistant".into()),
             request_id: Some(awkward()),
+            arguments: Some(awkward()),
+            result: Some(awkward()),
             status: Some(SessionState::Failed),
             options: vec![PermissionChoice {
                 id: awkward(),
