@@ -19,6 +19,7 @@
 //! * Answers go to standard output, remarks and progress to standard error.
 
 mod arguments;
+mod background;
 pub mod cli;
 pub mod commands;
 pub mod config;
@@ -30,6 +31,7 @@ mod feed;
 mod followed_call;
 mod nearest;
 mod progress;
+mod running;
 pub mod screen;
 pub mod session_programs;
 pub mod telemetry;

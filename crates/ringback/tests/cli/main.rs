@@ -10,6 +10,7 @@ mod mcp;
 mod models;
 mod network;
 mod offer;
+mod one_command;
 mod protection;
 mod run;
 mod sandbox;

@@ -12,6 +12,8 @@ use crate::screen::Screen;
 
 /// How long one poll waits for events.
 const WAIT_MS: u64 = 20_000;
+/// How long the daemon's own answer to a question may take, which follows at once.
+const ANSWER_MS: u64 = 200;
 
 /// The last known state of a session.
 #[derive(Debug)]
@@ -36,7 +38,11 @@ pub(in crate::commands) async fn follow(
             session_id: session,
             since_index: Some(since),
             max_events: None,
-            wait_ms: Some(if rests { 0 } else { WAIT_MS }),
+            wait_ms: Some(match (rests, keyboard.is_stuck()) {
+                (true, _) => 0,
+                (false, true) => ANSWER_MS,
+                (false, false) => WAIT_MS,
+            }),
             include_children: true,
             follow: false,
         };
@@ -61,6 +67,9 @@ pub(in crate::commands) async fn follow(
                 "message" if event.role.as_deref() == Some("user") => error = None,
                 _ => {}
             }
+        }
+        if page.events.is_empty() {
+            keyboard.check_unstuck()?;
         }
         let state = page.status;
         // Only when no events are left: the state is newer than the events read so far.

@@ -1,11 +1,12 @@
 //! Input typed while an agent is watched: answers to its questions, and messages.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 use ringback_client::Client;
 use ringback_proto::ErrorKind;
 use ringback_proto::ids::SessionId;
+use ringback_proto::permission::PermissionMode;
 use ringback_proto::request::{PermissionAnswer, SessionEventInfo, SessionMessageRequest};
 use ringback_proto::tool::tools::SessionMessage;
 use tokio::sync::mpsc;
@@ -25,12 +26,30 @@ pub(in crate::commands) struct Keyboard {
     /// `None` until input is needed, so that standard input is not read without reason.
     lines: Option<mpsc::Receiver<String>>,
     questions: VecDeque<SessionEventInfo>,
+    /// Whether a question is a failure, because no one is at a terminal to answer it.
+    is_unattended: bool,
 }
+
+/// Prefix of the ids of questions at a limit. They wait for a while, and then end the work.
+const LIMIT_ID: &str = "limit-";
 
 impl Keyboard {
     /// Creates a keyboard that answers questions.
     pub(in crate::commands) const fn answering(screen: Screen) -> Self {
-        Self { screen, talks_to: None, lines: None, questions: VecDeque::new() }
+        Self {
+            screen,
+            talks_to: None,
+            lines: None,
+            questions: VecDeque::new(),
+            is_unattended: false,
+        }
+    }
+
+    /// Makes questions a failure without a terminal, unless it was said how they are answered.
+    #[must_use]
+    pub(in crate::commands) fn with_permissions(self, said: Option<PermissionMode>) -> Self {
+        let is_unattended = said.is_none() && !io::stdin().is_terminal();
+        Self { is_unattended, ..self }
     }
 
     /// Creates a keyboard that answers questions and sends everything else to an agent.
@@ -39,13 +58,23 @@ impl Keyboard {
         session: SessionId,
     ) -> Result<Self, Failure> {
         let lines = Some(stdin()?);
-        Ok(Self { screen, talks_to: Some(session), lines, questions: VecDeque::new() })
+        Ok(Self {
+            screen,
+            talks_to: Some(session),
+            lines,
+            questions: VecDeque::new(),
+            is_unattended: false,
+        })
     }
 
     /// Updates the open questions from an event.
     pub(super) fn note(&mut self, event: &SessionEventInfo) -> Result<(), Failure> {
         match event.kind.as_str() {
             "permission_request" if !self.screen.is_json() => {
+                if self.is_unattended && !is_limit(event) {
+                    self.questions.push_back(event.clone());
+                    return Ok(());
+                }
                 if self.lines.is_none() {
                     self.lines = Some(stdin()?);
                 }
@@ -64,6 +93,30 @@ impl Keyboard {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether a question waits that no one is there to answer. The daemon may still answer it: its
+    /// own answer is the next event.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.is_unattended && self.questions.iter().any(|question| !is_limit(question))
+    }
+
+    /// Fails if a question waits that no one is there to answer.
+    pub(super) fn check_unstuck(&self) -> Result<(), Failure> {
+        let mut questions = self.questions.iter().filter(|question| !is_limit(question));
+        match questions.next() {
+            Some(question) if self.is_unattended => Err(self.unanswerable(question)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn unanswerable(&self, event: &SessionEventInfo) -> Failure {
+        let tool = self.screen.printable(event.tool_name.as_deref().unwrap_or_default());
+        Failure::Wrong(format!(
+            "the agent asks for permission (`{tool}`), and there is no terminal to answer; pass \
+             `--permissions allow` or `deny`, or `--permissions ask` and answer on standard input or \
+             with `ringback session answer`"
+        ))
     }
 
     /// Waits for the next input line; `None` when the input of a talking keyboard has ended. Never
@@ -134,6 +187,10 @@ impl Keyboard {
         }
         self.screen.remark("  type a number and press Enter");
     }
+}
+
+fn is_limit(question: &SessionEventInfo) -> bool {
+    question.request_id.as_ref().is_some_and(|id| id.starts_with(LIMIT_ID))
 }
 
 /// Finds the option that an input line names, by number or id.
