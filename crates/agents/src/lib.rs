@@ -59,7 +59,7 @@ pub use handle::{AgentHandle, SendError};
 pub use installed::{Installed, Programs};
 pub use one_shot::OneShot;
 pub use permission::{PermissionKind, PermissionOption, Permissions};
-pub use policy::{PatternError, Policy, SharedPolicy};
+pub use policy::{Asked, PatternError, Policy, SharedPolicy};
 pub use spec::{
     AgentLimits, AgentProcess, AgentSpec, ExitFuture, LaunchedProcess, Launcher, StartError,
 };

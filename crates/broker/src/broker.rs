@@ -104,6 +104,29 @@ pub struct TableSizes {
     pub n_event_bytes: usize,
 }
 
+/// Whether the broker has anything to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Activity {
+    /// Whether a session, a job, a call, a container or a line exists. Questions are of sessions.
+    pub is_busy: bool,
+    /// The calls since the start. Two looks with the same number saw everything in between.
+    pub n_calls_begun: u64,
+}
+
+impl Activity {
+    /// Returns whether a broker has anything to do now.
+    #[must_use]
+    pub fn of(broker: &Broker) -> Self {
+        let TableSizes { n_calls, n_jobs, lines: (n_lines, n_streams, _), n_sessions, .. } =
+            broker.under_way();
+        let n_containers = broker.0.containers.n_live();
+        Self {
+            is_busy: n_calls + n_jobs + n_lines + n_streams + n_sessions + n_containers > 0,
+            n_calls_begun: broker.0.calls.n_begun(),
+        }
+    }
+}
+
 /// The broker. A clone is another handle to the same broker.
 #[derive(Debug, Clone)]
 pub struct Broker(pub(crate) Arc<Rooms>);

@@ -1,7 +1,7 @@
 //! A call from an edge: admitted or refused immediately, answered now or later.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ringback_core::Now;
@@ -193,6 +193,7 @@ pub(crate) struct Calls {
     kernel: Arc<Kernel>,
     table: Mutex<Table>,
     pub(crate) repeats: Repeats,
+    n_begun: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -205,7 +206,7 @@ impl Calls {
     pub(crate) fn new(kernel: Arc<Kernel>) -> Self {
         let rules = CallTable::new(kernel.config.calls_per_principal_max);
         let table = Mutex::new(Table { rules, stops: HashMap::new() });
-        Self { kernel, table, repeats: Repeats::default() }
+        Self { kernel, table, repeats: Repeats::default(), n_begun: AtomicU64::new(0) }
     }
 
     /// Admits a call, which counts until the admission is dropped.
@@ -215,6 +216,7 @@ impl Calls {
         principal: PrincipalId,
         deadline: Deadline,
     ) -> Result<ActiveCall> {
+        self.n_begun.fetch_add(1, Ordering::Relaxed);
         let stop = Arc::new(CallStop::new(deadline.allowed_ms));
         {
             let mut table = lock(&self.table);
@@ -231,6 +233,11 @@ impl Calls {
         let table = lock(&self.table);
         let n_calls = if table.rules.is_empty() { 0 } else { table.rules.len().max(1) };
         n_calls.max(table.stops.len())
+    }
+
+    /// Returns how many calls there have been.
+    pub(crate) fn n_begun(&self) -> u64 {
+        self.n_begun.load(Ordering::Relaxed)
     }
 
     pub(crate) fn next_deadline(&self) -> Option<u64> {

@@ -46,7 +46,7 @@ pub mod studio;
 mod upkeep;
 mod workspaces;
 
-pub use broker::{Broker, Environment, StartError, TableSizes};
+pub use broker::{Activity, Broker, Environment, StartError, TableSizes};
 pub use call::{Answer, Call, CallControl, Edge};
 pub use config::{Config, ConfigView};
 pub use confinement::{Confinement, SandboxRules};
@@ -77,8 +77,8 @@ pub use ringback_core::stream_data::PublishedData;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
     AgentCommand, AgentProtocol, InsideProgram, LimitReached, ModelDoor, ModelRequest,
-    NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SessionDoors, SessionFollower,
-    SessionPass, SessionSettings, SessionView,
+    NetworkConnection, NetworkDoor, NetworkOutcome, ProviderKey, RelayDoor, SessionDoors,
+    SessionFollower, SessionKey, SessionPass, SessionSettings, SessionView,
 };
 pub use workspaces::START_LIMITS;
 

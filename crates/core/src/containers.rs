@@ -96,6 +96,13 @@ impl<L: Clone, E: Clone, S: Clone> ContainerTable<L, E, S> {
         }
     }
 
+    /// Returns the number of containers that run or start, and of commands.
+    #[must_use]
+    pub fn n_live(&self) -> usize {
+        let is_live = |slot: &&Slot<L, E>| matches!(slot, Slot::Starting(_) | Slot::Running(_));
+        self.slots.values().filter(is_live).count() + self.commands.len()
+    }
+
     /// Reserves the place of a project's container, or returns the one that runs. A reservation ends
     /// with [`Self::run`] or [`Self::release`].
     ///

@@ -59,4 +59,8 @@ pub struct Provider {
     pub requests_max: Option<u64>,
     /// The prices of its models.
     pub prices: Prices,
+    /// The API that it offers, if that is known: `openai`, `anthropic` or `google`.
+    pub api: Option<&'static str>,
+    /// The environment variable in which people have its key.
+    pub variable: Option<&'static str>,
 }

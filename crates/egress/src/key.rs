@@ -77,6 +77,14 @@ impl KeySource {
         }
     }
 
+    /// Returns where the key comes from, as it is configured.
+    pub(crate) fn origin(&self) -> String {
+        match self {
+            Self::File(file) => format!("key_file {}", file.path().display()),
+            Self::Secret { name, .. } => format!("secret {name}"),
+        }
+    }
+
     /// Returns the current key; `None` if the daemon is stopping.
     pub(crate) async fn get(&self) -> Result<Option<Secret>, SecretError> {
         match self {

@@ -13,7 +13,7 @@ use crate::ids::{
     VariationSetId, WorkspaceId,
 };
 use crate::network::NetworkPolicy;
-use crate::permission::PermissionPolicy;
+use crate::permission::{PermissionMode, PermissionPolicy};
 use crate::principal::{KeyLevel, Level, PrincipalId, Target};
 use crate::request::{ModelUsage, ProjectLimits, SourceRole, SpendLimits};
 use crate::wire_enum::wire_enum;
@@ -328,6 +328,19 @@ pub struct SessionRecord {
     pub network: Option<NetworkPolicy>,
     /// Its spending limits, and what it has spent.
     pub spending: SpendingRecord,
+    /// What was chosen for it when it started.
+    pub choice: SessionChoice,
+}
+
+/// What was chosen for a session when it started, instead of what is configured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionChoice {
+    /// The provider of its model.
+    pub provider: Option<String>,
+    /// The name of its model.
+    pub model: Option<String>,
+    /// The answer to its agent's permission requests.
+    pub permissions: Option<PermissionMode>,
 }
 
 /// The stored spending limits and usage of a session. All values only grow.

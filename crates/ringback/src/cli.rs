@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agents, artifacts, audit, call, cas, completions, config, container, demo, doctor, events,
-    garden, graph, image, jobs, mcp, offer, project, run, secret, serve, session, studio, token,
-    tools, verify, why,
+    garden, graph, image, jobs, mcp, offer, project, run, secret, serve, session, stop, studio,
+    token, tools, verify, why,
 };
 
 /// The program that connects an agent to its session: `ringback inside`.
@@ -19,7 +19,8 @@ pub const SCRIPTED: &str = "scripted-agent";
     name = "ringback",
     version,
     after_help = "Start with:\n  ringback demo     see what Ringback does, in one minute\n  \
-                  ringback serve    run a daemon for this user\n  ringback tools    list its tools\n\n\
+                  ringback run      let an agent work on a copy of this directory\n  ringback serve    run a \
+                  daemon as a service\n  ringback tools    list its tools\n\n\
                   Exit codes: 0 success, 1 failure, 2 usage error, 64 bad configuration, 69 no daemon,\n\
                   77 permission denied, 130 interrupted."
 )]
@@ -34,6 +35,8 @@ pub struct Cli {
 pub enum Command {
     /// Run the daemon
     Serve(serve::ServeArgs),
+    /// Stop this user's daemon
+    Stop(stop::StopArgs),
     /// Run an agent on a copy of a directory with local commands as tools, and show its changes
     Run(run::RunArgs),
     /// Show what Ringback does, with a temporary daemon
@@ -94,6 +97,7 @@ impl Command {
     pub const fn wants_json(&self) -> bool {
         match self {
             Self::Serve(args) => args.json,
+            Self::Stop(args) => args.local.json,
             Self::Run(args) => args.json,
             Self::Demo(args) => args.json,
             Self::Call(args) => args.wants_json(),

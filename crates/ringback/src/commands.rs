@@ -5,6 +5,7 @@ pub mod artifacts;
 pub mod audit;
 pub mod call;
 pub mod cas;
+pub mod choice;
 pub mod completions;
 pub mod config;
 pub mod container;
@@ -26,6 +27,7 @@ pub mod secret;
 pub mod serve;
 pub mod session;
 pub mod spending;
+pub mod stop;
 pub mod studio;
 mod temporary_daemon;
 pub mod token;
@@ -44,6 +46,7 @@ use crate::failure::Failure;
 pub async fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(&args, environment).await,
+        Command::Stop(args) => stop::run(&args, environment).await,
         Command::Run(args) => run::run(args, environment).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Call(args) => call::run(args, environment).await,

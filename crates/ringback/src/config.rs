@@ -6,6 +6,7 @@
 //! warning. Nothing here reads the process environment directly: [`Environment`] is passed in.
 
 mod agents;
+mod background;
 mod check;
 mod client_tools;
 mod dirs;
@@ -15,6 +16,7 @@ mod file;
 mod flags;
 mod garden;
 mod images;
+mod known;
 mod old_names;
 mod providers;
 mod quantity;
@@ -32,6 +34,7 @@ use std::path::PathBuf;
 use ringback_egress::{CommandRules, Vault};
 
 pub use agents::Agents;
+pub use background::Background;
 pub use client_tools::ClientTools;
 pub use dirs::{DirError, IpcSockets};
 pub use env::Environment;
@@ -39,6 +42,7 @@ pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use garden::{Garden, GardenStart};
 pub use images::Images;
+pub(crate) use known::KnownProvider;
 pub use old_names::OldName;
 pub use providers::{ProviderEntry, Providers, Secrets};
 pub use quantity::{Auto, ByteSize, Millis, OptionalLimit, Percent, PlainMillis, Seconds, Span};
@@ -84,6 +88,8 @@ pub struct Config {
     pub services: Services,
     /// `[garden]`
     pub garden: Garden,
+    /// `[background]`
+    pub background: Background,
     /// `[log]`
     pub log: Log,
     /// `[telemetry]`
@@ -173,6 +179,19 @@ impl Config {
         providers
     }
 
+    /// Returns all providers that sessions may name, configured or known; those without an address
+    /// with what to do about it.
+    #[must_use]
+    pub fn providers_to_name(&self) -> BTreeMap<String, Result<ProviderEntry, String>> {
+        let known = KnownProvider::all().iter().filter_map(|known| {
+            let entry = ProviderEntry::known(known.name).map(Ok);
+            Some((known.name.to_owned(), entry.or_else(|| known.advice().map(Err))?))
+        });
+        let configured =
+            self.providers.0.iter().map(|(name, entry)| (name.clone(), Ok(entry.clone())));
+        known.chain(configured).collect()
+    }
+
     /// Returns the vault with the secrets.
     #[must_use]
     pub fn vault(&self) -> Vault {
@@ -231,7 +250,7 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 17] {
+    fn sections(&self) -> [&dyn Section; 18] {
         [
             &self.root,
             &self.http,
@@ -248,12 +267,13 @@ impl Config {
             &self.studio,
             &self.services,
             &self.garden,
+            &self.background,
             &self.log,
             &self.telemetry,
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 17] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 18] {
         [
             &mut self.root,
             &mut self.http,
@@ -270,6 +290,7 @@ impl Config {
             &mut self.studio,
             &mut self.services,
             &mut self.garden,
+            &mut self.background,
             &mut self.log,
             &mut self.telemetry,
         ]

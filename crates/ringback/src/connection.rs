@@ -13,8 +13,10 @@ use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::Ping;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::background;
 use crate::config::{Config, Environment, ServeFlags, config_path};
 use crate::failure::Failure;
+use crate::running::RunningDaemon;
 
 /// Loopback answers in milliseconds; this allows for a daemon that is just starting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -123,6 +125,28 @@ impl ConnectArgs {
         Ok(self.at(config.hoot.listen.to_string(), found, Some(config.hoot.iopub.to_string())))
     }
 
+    /// Does the same, and starts this user's daemon in the background if no daemon answers and none
+    /// was named.
+    pub(crate) async fn target_or_start(
+        &self,
+        environment: &Environment,
+    ) -> Result<Target, Failure> {
+        let target = self.target(environment)?;
+        let is_named = self.daemon.is_some()
+            || environment.get("RINGBACK_DAEMON").is_some()
+            || self.given_token(environment)?.is_some();
+        if is_named || target.endpoint.starts_with("ipc:") || probe(&target.endpoint).await.is_ok()
+        {
+            return Ok(target);
+        }
+        let config = self.config(environment)?;
+        if config.ipc_sockets().is_none() {
+            return Ok(target);
+        }
+        background::start(self, &config, environment).await?;
+        self.target(environment)
+    }
+
     /// Finds the daemon's HTTP listener: as given, else `http.listen` of the configuration.
     ///
     /// Only on this machine and without TLS: a remote daemon is reached through a tunnel, so that
@@ -139,7 +163,7 @@ impl ConnectArgs {
                             give a plain listener on this machine with `--http ADDR`";
                 return Err(Failure::Usage(text.to_owned()));
             }
-            None => config.http.listen.to_string(),
+            None => http_address(&config),
             Some(named) => {
                 named.strip_prefix("http://").unwrap_or(named).trim_end_matches('/').to_owned()
             }
@@ -216,6 +240,14 @@ impl ConnectArgs {
 }
 
 impl Target {
+    /// Whether this is a socket of this user's own daemon, so that no other user and no network is
+    /// between.
+    pub(crate) async fn is_own_socket(&self) -> bool {
+        let Some(path) = self.endpoint.strip_prefix("ipc://") else { return false };
+        let Ok(stream) = tokio::net::UnixStream::connect(path).await else { return false };
+        stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
+    }
+
     /// Returns its event endpoint, if it is known.
     pub(crate) fn iopub(&self) -> Option<&str> {
         self.iopub.as_deref()
@@ -350,6 +382,13 @@ async fn probe(endpoint: &str) -> Result<(), Failure> {
         Ok(Ok(())) | Err(_) => Ok(()),
         Ok(Err(source)) => Err(Failure::NoDaemon { endpoint: endpoint.to_owned(), source }),
     }
+}
+
+/// Returns the address of the running daemon's HTTP listener; the configured one if none is found.
+pub(crate) fn http_address(config: &Config) -> String {
+    let running = RunningDaemon::find(config);
+    let address = running.as_ref().and_then(RunningDaemon::http_address).map(str::to_owned);
+    address.unwrap_or_else(|| config.http.listen.to_string())
 }
 
 /// Whether an address with a port is a loopback address.

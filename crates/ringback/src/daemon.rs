@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use ringback_broker::{Blocking, Broker, Clock, Entropy, Environment, SessionDoors, StartError};
+use ringback_broker::{
+    Activity, Blocking, Broker, Clock, Entropy, Environment, SessionDoors, StartError,
+};
 use ringback_edge_hoot::{Endpoints, HootEdge};
 use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Router, Status};
 use ringback_edge_mcp::McpEdge;
@@ -99,6 +101,7 @@ pub struct Daemon {
     broken: CancellationToken,
     /// Fires when the data directory is gone.
     lost: CancellationToken,
+    broker: Broker,
 }
 
 impl StartDaemonError {
@@ -169,7 +172,7 @@ impl Daemon {
         let (client_tools, stopping) =
             (settings::client_tools(config), shutdown.token(Layer::Edges));
         let lost = watch_data_dir(&shutdown, &broker)?;
-        let edge = HttpEdge { broker, door, status, client_tools, stopping };
+        let edge = HttpEdge { broker: broker.clone(), door, status, client_tools, stopping };
         serve_http(&shutdown, http, edge.router().merge(mcp.router()))?;
         serve_mcp(&shutdown, mcp)?;
         serve_hoot(&shutdown, hoot, &broken)?;
@@ -178,7 +181,7 @@ impl Daemon {
             shutdown.stage(Layer::Edges).spawn("garden", garden.run(stop))?;
         }
         ready.set_ready();
-        Ok(Self { shutdown, ready, listening, broken, lost })
+        Ok(Self { shutdown, ready, listening, broken, lost, broker })
     }
 
     /// Returns its addresses.
@@ -191,6 +194,12 @@ impl Daemon {
     #[must_use]
     pub fn token(&self, layer: Layer) -> CancellationToken {
         self.shutdown.token(layer)
+    }
+
+    /// Returns whether it has anything to do, and a sign of what it did.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        Activity::of(&self.broker)
     }
 
     /// Starts a task that ends with a layer.

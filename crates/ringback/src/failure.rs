@@ -43,6 +43,14 @@ pub enum Failure {
         #[source]
         source: io::Error,
     },
+    /// The daemon that a command started in the background did not come up.
+    #[error("the daemon did not start: {}; its log is `{}`", shown_reason(.reason), .log.display())]
+    NotStarted {
+        /// Its log.
+        log: PathBuf,
+        /// The last line that it wrote there.
+        reason: String,
+    },
     /// The connection to a daemon failed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -133,7 +141,7 @@ impl Failure {
         match self {
             Self::Usage(_) => EXIT_USAGE,
             Self::Config(_) => EXIT_BAD_CONFIG,
-            Self::NoDaemon { .. } => EXIT_NO_DAEMON,
+            Self::NoDaemon { .. } | Self::NotStarted { .. } => EXIT_NO_DAEMON,
             Self::Connect(error) => match error {
                 ConnectError::Unreachable { .. } => EXIT_NO_DAEMON,
                 ConnectError::Open { .. } | ConnectError::ServerKey => EXIT_USAGE,
@@ -196,6 +204,10 @@ impl From<Error> for Failure {
 
 const fn is_denial(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Unauthenticated | ErrorKind::Forbidden)
+}
+
+fn shown_reason(reason: &str) -> &str {
+    if reason.is_empty() { "it said nothing" } else { reason }
 }
 
 /// Formats the daemon's message, and whether a retry is safe.

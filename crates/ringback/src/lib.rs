@@ -20,6 +20,7 @@
 //! * Answers go to standard output, remarks and progress to standard error.
 
 mod arguments;
+mod background;
 pub mod cli;
 pub mod commands;
 pub mod config;
@@ -32,6 +33,7 @@ mod followed_call;
 mod nearest;
 pub mod pick;
 mod progress;
+mod running;
 pub mod screen;
 pub mod session_programs;
 pub mod telemetry;

@@ -5,6 +5,7 @@
 //! collected, and rendered through a handle. None of them ever carries a secret: tokens and keys
 //! are [`ringback_proto::secret::Secret`], which prints as `***`.
 
+mod log_file;
 #[cfg(feature = "otel")]
 #[path = "telemetry/otel.rs"]
 mod traces;
@@ -19,6 +20,7 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use tokio_util::sync::CancellationToken;
 use tracing::Subscriber;
 use tracing_subscriber::filter::Directive;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
@@ -27,6 +29,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 use crate::config;
 use crate::screen::has_colours_on_stderr;
 
+pub use log_file::LogFile;
 pub use traces::{set_parent, traceparent};
 
 /// From a call that touches nothing to one at the longest wait of a timing class.
@@ -81,13 +84,16 @@ pub enum TelemetryError {
 }
 
 impl Telemetry {
-    /// Installs everything for this process. Needs a running tokio runtime if traces are exported.
+    /// Installs everything for this process. Logs go to a file if one is given.
+    ///
+    /// Needs a running tokio runtime if traces are exported.
     ///
     /// # Errors
     /// When telemetry is already installed, or traces cannot be exported.
     pub fn install(
         log: &config::Log,
         telemetry: &config::Telemetry,
+        file: Option<LogFile>,
     ) -> Result<Self, TelemetryError> {
         let traces = traces::Traces::new(telemetry.otlp_endpoint.as_ref())?;
         let filter = EnvFilter::try_new(log.filter.as_str()).map_err(|source| {
@@ -97,7 +103,7 @@ impl Telemetry {
         tracing_subscriber::registry()
             .with(filter)
             .with(traces.layer())
-            .with(log_layer(log.format))
+            .with(log_layer(log.format, file))
             .try_init()
             .map_err(TelemetryError::Logs)?;
         Ok(Self { metrics: install_metrics().map_err(TelemetryError::Metrics)?, traces })
@@ -144,13 +150,18 @@ fn quiet_client() -> Directive {
     "bollard=info".parse().expect("it is a directive")
 }
 
-fn log_layer<S>(format: config::LogFormat) -> Box<dyn Layer<S> + Send + Sync>
+fn log_layer<S>(format: config::LogFormat, file: Option<LogFile>) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
-    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let has_colours = file.is_none() && has_colours_on_stderr();
+    let writer = match file {
+        Some(file) => BoxMakeWriter::new(file),
+        None => BoxMakeWriter::new(io::stderr),
+    };
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     match format {
-        config::LogFormat::Text => layer.with_ansi(has_colours_on_stderr()).boxed(),
+        config::LogFormat::Text => layer.with_ansi(has_colours).boxed(),
         config::LogFormat::Json => layer.json().boxed(),
     }
 }

@@ -17,7 +17,7 @@ async fn spans_are_sent_to_the_collector_at_the_latest_at_shutdown() {
     let environment: Environment = variables.into_iter().collect();
     let config = Config::load(&ServeFlags::default(), &environment).unwrap();
 
-    let telemetry = Telemetry::install(&config.log, &config.telemetry).unwrap();
+    let telemetry = Telemetry::install(&config.log, &config.telemetry, None).unwrap();
     tracing::info_span!("call").in_scope(|| tracing::info!("inside"));
     let collect = async {
         let (mut stream, _) = collector.accept().await.unwrap();

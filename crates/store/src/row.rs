@@ -223,6 +223,6 @@ impl<const N: usize> FromSql for FixedBytes<N> {
     }
 }
 
-fn damaged(column: &str, found: Type) -> Error {
+pub(crate) fn damaged(column: &str, found: Type) -> Error {
     Error::InvalidColumnType(0, column.to_owned(), found)
 }

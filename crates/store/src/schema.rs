@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0010.sql"),
     include_str!("../migrations/0011.sql"),
     include_str!("../migrations/0012.sql"),
+    include_str!("../migrations/0013.sql"),
 ];
 
 /// "RING", so that a database of another program is recognised.

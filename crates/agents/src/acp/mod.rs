@@ -18,7 +18,7 @@ use self::read::PromptCapabilities;
 use self::tools::ToolCalls;
 use crate::event::{AgentEvent, StopReason};
 use crate::handle::QueuedMessage;
-use crate::policy::SharedPolicy;
+use crate::policy::{Asked, SharedPolicy};
 use crate::protocol::{Effects, Wait};
 use crate::text::Text;
 
@@ -185,7 +185,10 @@ impl Conversation {
                 {
                     question.arguments = Some(known.to_owned());
                 }
-                let answer = self.options.permissions.of(&question.tool);
+                let answer = self
+                    .options
+                    .permissions
+                    .of(Asked { tool: &question.tool, may_be_served: question.may_be_served });
                 self.questions.ask(question, answer, out);
             }
             None => write::refuse(

@@ -14,6 +14,8 @@ use crate::protocol::Effects;
 const OPEN_MAX: usize = 32;
 /// The most options of a request.
 const OPTIONS_MAX: usize = 16;
+/// What the protocol calls a tool that neither reads, changes nor executes anything here.
+const KIND_OF_SERVED: &str = "other";
 /// How much of an option's name is shown.
 const NAME_CHARS_MAX: usize = 200;
 
@@ -42,6 +44,8 @@ pub(super) struct Question {
     pub(super) tool: String,
     /// What it is about: the arguments of the call, or the changes it shows.
     pub(super) arguments: Option<Box<RawValue>>,
+    /// Whether it may be the tool of an MCP server.
+    pub(super) may_be_served: bool,
     options: Vec<PermissionOption>,
 }
 
@@ -78,6 +82,7 @@ impl Question {
             arguments: shown("rawInput").or_else(|| shown("content")).map(ToOwned::to_owned),
             call: call.text("toolCallId").unwrap_or_default().into_owned(),
             tool: call.text("title").unwrap_or_default().into_owned(),
+            may_be_served: call.text("kind").is_none_or(|kind| kind == KIND_OF_SERVED),
             options: options.iter().filter_map(option).take(OPTIONS_MAX).collect(),
         })
     }

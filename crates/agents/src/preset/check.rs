@@ -33,7 +33,7 @@ pub async fn check(
     path: &OsStr,
     env: Vec<(OsString, OsString)>,
 ) -> Option<InstalledAgent> {
-    let program = find_program(&preset.program, path)?;
+    let program = preset.find(path)?;
     let asked = tokio::time::timeout(VERSION_LIMIT, version(&program, env)).await;
     Some(InstalledAgent { program, version: asked.ok().flatten() })
 }
@@ -93,6 +93,19 @@ mod tests {
         let found = checked(directory.path()).await.unwrap();
         assert_eq!(found.program, directory.path().join("goose"));
         assert_eq!(found.version.as_deref(), Some("1.2.3"));
+    }
+
+    /// Rule: an agent is found under the name that its own package gives it.
+    #[tokio::test]
+    async fn a_program_is_found_under_the_name_of_its_package() {
+        let directory = tempfile::tempdir().unwrap();
+        program(directory.path(), "echo 1.2.3");
+        let packaged = directory.path().join("goose-binary-linux-x64");
+        std::fs::rename(directory.path().join("goose"), &packaged).unwrap();
+        assert_eq!(checked(directory.path()).await.unwrap().program, packaged);
+        program(directory.path(), "echo 1.2.4");
+        let found = checked(directory.path()).await.unwrap();
+        assert_eq!(found.version.as_deref(), Some("1.2.4"), "its own name comes first");
     }
 
     #[tokio::test]

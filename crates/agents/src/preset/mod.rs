@@ -3,6 +3,7 @@
 mod check;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -40,6 +41,9 @@ pub struct Preset {
     pub title: String,
     /// The program to look for.
     pub program: String,
+    /// Other names under which its packages install it.
+    #[serde(default)]
+    pub other_names: Vec<String>,
     /// Its protocol.
     pub protocol: PresetProtocol,
     /// The command that installs it.
@@ -130,6 +134,8 @@ struct AllowAllOptions {
 #[serde(deny_unknown_fields)]
 struct Model {
     provider: String,
+    /// The model to use if no other is named.
+    default: String,
     /// Arguments added if a model is configured.
     #[serde(default)]
     args: Vec<String>,
@@ -147,10 +153,24 @@ struct FileTemplate {
 }
 
 impl Preset {
-    /// Returns the API it speaks to its model: `openai`, `anthropic` or `google`.
+    /// Returns the API it speaks to its model, and the provider it uses if no other is named:
+    /// `openai`, `anthropic` or `google`.
     #[must_use]
     pub fn provider(&self) -> &str {
         &self.model.provider
+    }
+
+    /// Returns its program in these directories, in the format of `PATH`, under any of its names.
+    #[must_use]
+    pub fn find(&self, path: &OsStr) -> Option<PathBuf> {
+        let names = std::iter::once(&self.program).chain(&self.other_names);
+        names.into_iter().find_map(|name| find_program(name, path))
+    }
+
+    /// Returns the model that it uses if no other is named.
+    #[must_use]
+    pub fn default_model(&self) -> &str {
+        &self.model.default
     }
 
     /// Fills in all values.

@@ -122,6 +122,11 @@ impl Containers {
         }
     }
 
+    /// Returns the number of containers and commands.
+    pub(crate) fn n_live(&self) -> usize {
+        lock(&self.table).n_live()
+    }
+
     /// Returns the state of a project's container, if it had one.
     pub(crate) fn info(&self, project: ProjectId) -> Option<ContainerInfo> {
         match lock(&self.table).find(project)? {

@@ -64,7 +64,7 @@ impl Handler<tools::ProjectCreate> for Native {
             ctx.rooms.sessions.check_permissions(&ctx.principal, permissions)?;
         }
         if let Some(agent) = &agent {
-            ctx.rooms.sessions.check_agent(agent)?;
+            ctx.rooms.sessions.choices.check_agent(agent)?;
         }
         let image = match image {
             Some(image) => Some(ctx.rooms.images.wanted_image(&ctx.principal, &image).await?),

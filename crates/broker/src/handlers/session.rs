@@ -6,15 +6,18 @@ use ringback_proto::record::{Record, SessionRecord, SessionState, SpendingRecord
 use ringback_proto::request::{
     AckResponse, CleanedResponse, ModelUsage, SessionCleanupRequest, SessionEndRequest,
     SessionEventsRequest, SessionEventsResponse, SessionGetRequest, SessionListRequest,
-    SessionListResponse, SessionMessageRequest, SessionMessagedResponse, SessionNetworkRequest,
-    SessionOpenRequest, SessionOpenedResponse, SessionResponse, SessionSpawnRequest,
+    SessionListResponse, SessionMessageRequest, SessionMessagedResponse, SessionModel,
+    SessionNetworkRequest, SessionOpenRequest, SessionOpenedResponse, SessionResponse,
+    SessionSpawnRequest,
 };
 use ringback_proto::tool::tools;
 use ringback_store::SessionFilter;
 
 use super::{Native, list_limit};
 use crate::handler::{Context, Handler};
-use crate::sessions::{ELSEWHERE, Origin, SessionDetails, Sessions, StartSession, offered};
+use crate::sessions::{
+    ELSEWHERE, Origin, SessionDetails, Sessions, StartChoice, StartSession, offered,
+};
 use crate::sync::lock;
 
 /// The notice of a session whose agent is not confined.
@@ -40,6 +43,8 @@ impl Handler<tools::SessionSpawn> for Native {
             caller_tools,
             network,
             limits,
+            model,
+            permissions,
         } = request;
         let offer = offered(&ctx.principal, context, caller_id, caller_tools)?;
         let (rooms, principal) = (&ctx.rooms, &ctx.principal);
@@ -51,8 +56,18 @@ impl Handler<tools::SessionSpawn> for Native {
         let origin = Origin::of(principal);
         let principal = std::sync::Arc::clone(principal);
         let key = None;
-        let start =
-            StartSession { principal, project, workspace, agent, key, origin, network, limits };
+        let choice = StartChoice { model, key: None, permissions };
+        let start = StartSession {
+            principal,
+            project,
+            workspace,
+            agent,
+            key,
+            origin,
+            network,
+            limits,
+            choice,
+        };
         let record = rooms.sessions.start_session(start).await?;
         if let Some(offer) = offer
             && let Err(error) = rooms.offers.take_offer(&ctx.principal, record.id, offer).await
@@ -176,10 +191,20 @@ impl Sessions {
             let table = lock(&self.register.table);
             (table.last_index(record.id), table.find(record.id).map(|(_, state)| state))
         };
-        let (network, spending, paused) = match self.register.outside(record.id) {
-            Some(SessionDetails { network, spending, paused }) => (network, spending, paused),
-            None => (None, record.spending, None),
-        };
+        let details = self.register.outside(record.id).unwrap_or(SessionDetails {
+            network: None,
+            spending: record.spending,
+            paused: None,
+            model: None,
+        });
+        let SessionDetails { network, spending, paused, model } = details;
+        let model = model.map(|model| match state {
+            // While it works, a request may still succeed.
+            Some(SessionState::Starting | SessionState::Running) => {
+                SessionModel { failure: None, ..model }
+            }
+            Some(_) | None => model,
+        });
         let SpendingRecord { limits, usage, working_ms } = spending;
         let agent = record.agent;
         let (confined, notice) = (self.sandboxes.confines(&agent), self.notice(record.id, &agent));
@@ -208,6 +233,7 @@ impl Sessions {
             limits: (!limits.is_none()).then_some(limits),
             working_ms,
             paused,
+            model,
         }
     }
 }

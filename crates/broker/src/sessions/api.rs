@@ -55,6 +55,9 @@ impl Broker {
         rooms
             .conversations
             .say(session, SessionEventInfo { text, tool_name, ..event("model_request") });
+        if let Some(live) = rooms.register.live(session) {
+            lock(&live.model).note(request);
+        }
         rooms.budgets.spent(session, request.usage);
     }
 

@@ -18,6 +18,7 @@ use crate::Broker;
 use crate::kernel::Kernel;
 use crate::rooms::SharedRooms;
 use crate::sessions::conversation::events::event;
+use crate::sessions::lifecycle::choice::ChosenAgent;
 use crate::sessions::lifecycle::keeper::Order;
 use crate::sessions::lifecycle::start::StartSession;
 use crate::sessions::{Conversations, LiveSession, Origin, Register};
@@ -164,7 +165,7 @@ impl Budgets {
     pub(super) fn account_of(
         &self,
         start: &StartSession,
-        agent: &str,
+        chosen: &ChosenAgent,
         id: SessionId,
     ) -> Result<Account> {
         let before = match &start.origin {
@@ -172,7 +173,7 @@ impl Budgets {
             Origin::New { .. } => None,
         };
         if let Some(limits) = &start.limits {
-            self.check_limits(limits, agent)?;
+            self.check_limits(limits, chosen)?;
         }
         let parent = start.origin.parent();
         if let Some(parent) = parent.and_then(|parent| self.register.live(parent)) {
@@ -193,7 +194,7 @@ impl Budgets {
     }
 
     /// Checks that limits can be enforced. What cannot be counted is refused.
-    fn check_limits(&self, limits: &SpendLimits, agent: &str) -> Result<()> {
+    fn check_limits(&self, limits: &SpendLimits, chosen: &ChosenAgent) -> Result<()> {
         let refused = |field: &str, message: String| Err(Error::invalid_field(field, message));
         let SpendLimits { max_tokens, max_time_ms, max_micro_usd } = limits;
         let max_micro_usd = max_micro_usd.map(|max| max.0);
@@ -210,9 +211,8 @@ impl Budgets {
             return Ok(());
         }
         let field = if max_tokens.is_some() { "limits.max_tokens" } else { "limits.max_micro_usd" };
-        let provider =
-            self.kernel.config.sessions.agents.get(agent).and_then(|it| it.provider.as_ref());
-        let Some(provider) = provider else {
+        let Some(provider) = chosen.provider() else {
+            let agent = &chosen.name;
             let message = format!(
                 "agent `{agent}` has no `provider`, so its model usage is not counted; configure a \
                  provider, or limit its time"

@@ -9,7 +9,7 @@
 //! * `conversation`: messages, events, permission requests and their answers.
 //! * `offers`: the tools that callers and tool servers offer a session.
 //! * `reach`: network policy, model proxy and network proxy.
-//! * `budget`: spending and its limits.
+//! * `budget`: spending and its limits; `progress`: whether a model answers at all.
 //! * `register`: all sessions of this run.
 //! * `url_token`: session URLs; `api`: the entry point for edges.
 
@@ -18,6 +18,7 @@ mod budget;
 mod conversation;
 mod lifecycle;
 mod offers;
+mod progress;
 mod reach;
 mod register;
 mod url_token;
@@ -32,6 +33,7 @@ use ringback_agents::{Permissions, SharedPolicy};
 use ringback_core::sessions::{EventLimits, SessionLimits};
 use ringback_proto::ids::SessionId;
 use ringback_proto::request::{CallerServer, ModelUsage, ProjectLimits, SpendLimits};
+use ringback_proto::secret::Secret;
 use tokio::sync::{mpsc, watch};
 
 pub use self::api::{SessionFollower, SessionView};
@@ -41,11 +43,14 @@ pub use self::budget::LimitReached;
 pub(crate) use self::conversation::events::{Conversations, event};
 pub(crate) use self::conversation::message::offered;
 pub use self::lifecycle::agent::AgentProtocol;
+pub(crate) use self::lifecycle::choice::StartChoice;
+use self::lifecycle::choice::{Choices, ChosenAgent};
 use self::lifecycle::keeper::Order;
 use self::lifecycle::key::Key;
 pub(crate) use self::lifecycle::remote::ELSEWHERE;
 pub(crate) use self::lifecycle::start::{Origin, StartSession};
 pub(crate) use self::offers::Offers;
+use self::progress::ModelProgress;
 pub(crate) use self::reach::Networks;
 pub(crate) use self::reach::check_network;
 use self::reach::{Doors, Reach};
@@ -195,21 +200,56 @@ pub trait RelayDoor: Send + Sync + std::fmt::Debug {
 
 /// Opens the model proxy of a session.
 pub trait ModelDoor: Send + Sync + std::fmt::Debug {
-    /// Binds `model.sock` in this directory and forwards its requests to this model, for this
-    /// session, until the guard is dropped.
+    /// Checks that a session can use a provider, for an agent that speaks this API if it is known
+    /// (`openai`, `anthropic` or `google`). Blocks.
     ///
     /// # Errors
-    /// When the model is unknown, or the socket cannot be bound.
+    /// Why not, and what to do about it.
+    fn check(&self, provider: &str, api: Option<&str>) -> Result<ProviderKey, String>;
+
+    /// Binds `model.sock` in this directory and forwards its requests to this provider, for this
+    /// session, until the guard is dropped. The session's own key is used if the provider's secret
+    /// does not exist.
+    ///
+    /// # Errors
+    /// When the provider is unknown, or the socket cannot be bound.
     fn open(
         &self,
         broker: Broker,
         session: SessionId,
         dir: &Utf8Path,
-        model: &str,
+        provider: &str,
+        key: SessionKey,
     ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
 
     /// Returns whether prices are configured for this model's provider.
     fn has_prices(&self, model: &str) -> bool;
+}
+
+/// The key of a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProviderKey {
+    /// It needs none, or its own is stored.
+    Ready,
+    /// It needs one that is not stored; with what to do about it.
+    Missing(String),
+}
+
+/// A session's own key of its provider, while it has one. In memory only.
+#[derive(Debug, Clone, Default)]
+pub struct SessionKey(Arc<Mutex<Option<Secret>>>);
+
+impl SessionKey {
+    /// Returns the key.
+    #[must_use]
+    pub fn get(&self) -> Option<Secret> {
+        lock(&self.0).clone()
+    }
+
+    /// Sets the key, in place of an earlier one.
+    pub fn set(&self, key: Secret) {
+        *lock(&self.0) = Some(key);
+    }
 }
 
 /// A session's request to its model, without the content of request and answer.
@@ -231,6 +271,10 @@ pub struct ModelRequest {
     pub answered_by: Option<String>,
     /// Tokens, bytes and cost.
     pub usage: ModelUsage,
+    /// Why the daemon answered instead of the provider.
+    pub refusal: Option<String>,
+    /// Where its key came from.
+    pub key: Option<String>,
 }
 
 impl std::fmt::Display for ModelRequest {
@@ -269,6 +313,7 @@ pub(crate) struct Sessions {
     pub(crate) networks: Arc<Networks>,
     pub(crate) url_tokens: Arc<UrlTokens>,
     pub(crate) offers: Arc<Offers>,
+    pub(crate) choices: Choices,
 }
 
 impl Sessions {
@@ -286,6 +331,7 @@ impl Sessions {
             networks: Arc::new(Networks::new(shared_rooms)),
             url_tokens: Arc::new(UrlTokens::new(shared_rooms)),
             offers: Arc::new(Offers::new(shared_rooms)),
+            choices: Choices::new(shared_rooms),
         }
     }
 }
@@ -297,8 +343,10 @@ pub(crate) struct LiveSession {
     /// True once its supervisor has ended, and with it the agent.
     over: watch::Receiver<bool>,
     key: Option<Key>,
-    /// Name of its agent.
-    agent: String,
+    /// Its agent.
+    chosen: ChosenAgent,
+    /// How its model requests went since the last message.
+    model: Mutex<ModelProgress>,
     /// The directory of its sockets.
     dir: Utf8PathBuf,
     /// Taken when the session ends, which closes the sockets.

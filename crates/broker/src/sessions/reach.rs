@@ -22,6 +22,7 @@ use crate::confinement::Sandboxes;
 use crate::kernel::Kernel;
 use crate::rooms::{Rooms, SharedRooms};
 use crate::sessions::conversation::events::event;
+use crate::sessions::lifecycle::choice::ChosenAgent;
 use crate::sessions::lifecycle::start::{StartSession, not_made};
 use crate::sessions::{Conversations, ELSEWHERE, LiveSession, Origin, Register};
 use crate::sync::lock;
@@ -145,7 +146,7 @@ impl std::fmt::Debug for Socket {
 pub(super) struct Holder<'a> {
     pub(super) id: SessionId,
     pub(super) dir: &'a Utf8Path,
-    pub(super) agent: &'a str,
+    pub(super) chosen: &'a ChosenAgent,
     pub(super) reach: Option<&'a Reach>,
 }
 
@@ -166,8 +167,14 @@ impl LiveSession {
     }
 
     fn holder(&self, id: SessionId) -> Holder<'_> {
-        Holder { id, dir: &self.dir, agent: &self.agent, reach: self.reach.as_ref() }
+        Holder { id, dir: &self.dir, chosen: &self.chosen, reach: self.reach.as_ref() }
     }
+}
+
+/// Returns the default policy: an agent's model, if it has one.
+fn usual_network(chosen: &ChosenAgent) -> NetworkPolicy {
+    let has_model = chosen.provider().is_some();
+    NetworkPolicy::of(if has_model { NetworkMode::Model } else { NetworkMode::None })
 }
 
 impl Broker {
@@ -215,8 +222,9 @@ impl Networks {
     pub(super) fn network_of(
         &self,
         start: &StartSession,
-        agent: &str,
+        chosen: &ChosenAgent,
     ) -> Result<Option<NetworkPolicy>> {
+        let agent = chosen.name.as_str();
         let asked = start.network.as_ref();
         if let Some(asked) = asked {
             check_network(asked)?;
@@ -236,22 +244,13 @@ impl Networks {
             (Some(before), Some(agents)) if !is_within(&before, &agents) => agents.as_ref().clone(),
             (Some(before), Some(_) | None) => before,
             (None, Some(agents)) => agents.as_ref().clone(),
-            (None, None) => {
-                start.project.network.clone().unwrap_or_else(|| self.usual_network(agent))
-            }
+            (None, None) => start.project.network.clone().unwrap_or_else(|| usual_network(chosen)),
         };
         let Some(asked) = asked else { return Ok(Some(usual)) };
         if !is_within(asked, &usual) {
             may_loosen(&start.principal, "a network beyond the project's own")?;
         }
         Ok(Some(asked.clone()))
-    }
-
-    /// Returns the default policy: the model that the configuration gives an agent.
-    fn usual_network(&self, agent: &str) -> NetworkPolicy {
-        let agent = self.kernel.config.sessions.agents.get(agent);
-        let has_model = agent.is_some_and(|agent| agent.provider.is_some());
-        NetworkPolicy::of(if has_model { NetworkMode::Model } else { NetworkMode::None })
     }
 
     /// Opens the sockets of an agent.
@@ -272,26 +271,19 @@ impl Networks {
 
     /// Opens the proxies that the policy allows, and closes the others.
     fn adjust(&self, doors: &mut Doors, holder: Holder<'_>) -> Result<()> {
-        let Holder { id, dir, agent, reach } = holder;
+        let Holder { id, dir, chosen, reach } = holder;
         let mode = reach.map(|reach| reach.policy().mode);
-        let provider = self
-            .kernel
-            .config
-            .sessions
-            .agents
-            .get(agent)
-            .and_then(|agent| agent.provider.as_deref());
-        match provider.filter(|_| mode.is_none_or(|mode| mode >= NetworkMode::Model)) {
+        match chosen.provider().filter(|_| mode.is_none_or(|mode| mode >= NetworkMode::Model)) {
             None => doors.model = None,
             Some(_) if doors.model.is_some() => {}
             Some(model) => {
                 let opened = match &self.kernel.config.sessions.doors.models {
-                    Some(models) => {
-                        self.broker().and_then(|broker| models.open(broker, id, dir, model))
-                    }
+                    Some(models) => self
+                        .broker()
+                        .and_then(|broker| models.open(broker, id, dir, model, chosen.key.clone())),
                     None => Err(std::io::Error::other("this daemon has no model proxy")),
                 };
-                let what = format!("the model proxy of agent `{agent}` for `{model}`");
+                let what = format!("the model proxy of agent `{}` for `{model}`", chosen.name);
                 doors.model = Some(Socket(opened.map_err(|error| not_made(&what, error))?));
             }
         }
@@ -328,7 +320,7 @@ impl Networks {
             Error::new(ErrorKind::Conflict, message)
         })?;
         let Some(reach) = &live.reach else {
-            check_unconfined(&live.agent, Some(&policy))?;
+            check_unconfined(&live.chosen.name, Some(&policy))?;
             return Ok(record);
         };
         let changing = reach.changing.try_acquire();

@@ -9,7 +9,7 @@ use ringback_proto::ids::SessionId;
 use ringback_proto::network::NetworkPolicy;
 use ringback_proto::principal::Principal;
 use ringback_proto::record::{SessionRecord, SpendingRecord};
-use ringback_proto::request::{SessionEventInfo, SessionPause};
+use ringback_proto::request::{SessionEventInfo, SessionModel, SessionPause};
 use ringback_proto::{Error, Result};
 
 use crate::kernel::Kernel;
@@ -24,12 +24,13 @@ pub(crate) struct Register {
     pub(super) live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
 }
 
-/// Network, spending and pending limit question of a live session.
+/// Network, spending, pending limit question and model of a live session.
 #[derive(Debug)]
 pub(crate) struct SessionDetails {
     pub(crate) network: Option<NetworkPolicy>,
     pub(crate) spending: SpendingRecord,
     pub(crate) paused: Option<SessionPause>,
+    pub(crate) model: Option<SessionModel>,
 }
 
 impl Register {
@@ -50,12 +51,13 @@ impl Register {
         Some(SessionView { id, root, project, owner, status })
     }
 
-    /// Returns the network and spending of a session, if it is live.
+    /// Returns the network, spending and model of a session, if it is live.
     pub(crate) fn outside(&self, id: SessionId) -> Option<SessionDetails> {
         let live = self.live(id)?;
         let network = live.network().map(Arc::unwrap_or_clone);
         let (spending, paused) = (live.account.record(id), live.account.pause());
-        Some(SessionDetails { network, spending, paused })
+        let model = live.session_model();
+        Some(SessionDetails { network, spending, paused, model })
     }
 
     pub(crate) fn n_live(&self) -> usize {
@@ -86,6 +88,6 @@ impl Register {
 
     /// Returns whether the agent of a live session runs elsewhere.
     pub(super) fn is_elsewhere(&self, session: SessionId) -> bool {
-        self.live(session).is_some_and(|live| live.agent == ELSEWHERE)
+        self.live(session).is_some_and(|live| live.chosen.name == ELSEWHERE)
     }
 }

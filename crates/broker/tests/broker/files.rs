@@ -42,6 +42,8 @@ fn spawn(project_id: ProjectId) -> SessionSpawnRequest {
         caller_tools: None,
         network: None,
         limits: None,
+        model: None,
+        permissions: None,
     }
 }
 

@@ -73,7 +73,7 @@ async fn an_agent_acts_as_the_token_that_its_user_passes_and_never_has_it() {
     assert_eq!(key_in(events.await.last().unwrap().text.as_deref().unwrap()), None);
 }
 
-fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+pub(crate) fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     entries
         .flat_map(|entry| {

@@ -8,6 +8,7 @@
 mod acp;
 mod callers;
 mod calls;
+mod choice;
 mod common;
 mod confinement;
 mod containers;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_broker::{
     AgentCommand, AuditLine, Broker, Config, Credential, InsideProgram, ModelDoor, ModelRequest,
+    ProviderKey, SessionKey,
 };
 use ringback_proto::ToolResponse;
 use ringback_proto::error::ToolError;
@@ -19,6 +20,7 @@ use ringback_proto::request::{
     SessionEventsRequest, SessionEventsResponse, SessionGetRequest, SessionMessageRequest,
     SessionMessagedResponse, SessionResponse,
 };
+use ringback_proto::secret::Secret;
 
 use crate::common::{World, result, start_with};
 
@@ -28,8 +30,9 @@ const INSIDE: &str =
 
 /// Records which sessions opened it, and whether it is still open.
 #[derive(Debug, Default)]
-struct Doors {
+pub(crate) struct Doors {
     opened: Mutex<Vec<(SessionId, Utf8PathBuf, String)>>,
+    keys: Mutex<Vec<SessionKey>>,
     is_open: Arc<AtomicBool>,
 }
 
@@ -41,6 +44,14 @@ impl Drop for Guard {
     }
 }
 
+impl Doors {
+    /// Returns the keys of the sessions that were opened since the last look.
+    pub(crate) fn taken_keys(&self) -> Vec<Option<Secret>> {
+        let keys = std::mem::take(&mut *self.keys.lock().unwrap());
+        keys.iter().map(SessionKey::get).collect()
+    }
+}
+
 impl ModelDoor for Doors {
     fn open(
         &self,
@@ -48,10 +59,21 @@ impl ModelDoor for Doors {
         session: SessionId,
         dir: &Utf8Path,
         model: &str,
+        key: SessionKey,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
         self.opened.lock().unwrap().push((session, dir.to_owned(), model.to_owned()));
+        self.keys.lock().unwrap().push(key);
         self.is_open.store(true, Ordering::SeqCst);
         Ok(Box::new(Guard(Arc::clone(&self.is_open))))
+    }
+
+    /// Knows `openai` and `mine`, of which `openai` needs a key.
+    fn check(&self, provider: &str, _: Option<&str>) -> Result<ProviderKey, String> {
+        match provider {
+            "mine" => Ok(ProviderKey::Ready),
+            "openai" => Ok(ProviderKey::Missing("no key for `openai`".to_owned())),
+            other => Err(format!("no provider `{other}`")),
+        }
     }
 
     fn has_prices(&self, _model: &str) -> bool {
@@ -69,7 +91,7 @@ impl InsideProgram for Inside {
 }
 
 /// The agents `asks`, which has a model, and `plain`, which has none.
-fn with_agents(config: &mut Config) {
+pub(crate) fn with_agents(config: &mut Config) {
     let run_dir = &config.sessions.run_dir;
     std::fs::create_dir_all(run_dir).unwrap();
     let inside = run_dir.join("inside");
@@ -179,6 +201,8 @@ async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
         duration: Duration::from_millis(120),
         answered_by: None,
         usage: ModelUsage { requests: 1, bytes_up: 10, bytes_down: 20, ..ModelUsage::default() },
+        refusal: None,
+        key: None,
     };
     fixture.broker.model_requested(session, &request);
     let said = text(&fixture, session, |event| event.kind == "model_request").await;

@@ -44,6 +44,8 @@ pub(crate) fn spawned(project_id: ProjectId) -> SessionSpawnRequest {
         caller_tools: None,
         network: None,
         limits: None,
+        model: None,
+        permissions: None,
     }
 }
 
@@ -326,6 +328,7 @@ async fn no_key_of_an_agent_loosens_anything_or_answers_for_it() {
             description: None,
             input_schema: None,
             timeout_ms: None,
+            allowed: false,
         };
         let offers = SessionMessageRequest {
             caller_id: Some("me".to_owned()),

@@ -369,6 +369,8 @@ async fn a_project_is_deleted_with_its_workspaces_once_nothing_runs() {
         caller_tools: None,
         network: None,
         limits: None,
+        model: None,
+        permissions: None,
     };
     let session: ringback_proto::request::SessionResponse = call(&fixture, &who, spawn).await;
     let path = session.workspace_path.clone();
@@ -480,7 +482,8 @@ async fn a_call_that_cannot_be_said_in_msgpack_fails_alone() {
     let who = Credential::local();
     let project = project(&fixture, &who).await;
     let (name, description) = ("send".to_owned(), None);
-    let tool = CallerTool { name, description, input_schema: None, timeout_ms: None };
+    let tool =
+        CallerTool { name, description, input_schema: None, timeout_ms: None, allowed: false };
     let request = SessionMessageRequest {
         caller_id: Some("ant".to_owned()),
         caller_tools: Some(vec![tool]),

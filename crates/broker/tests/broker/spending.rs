@@ -10,7 +10,8 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::FutureExt as _;
 use ringback_broker::{
-    Broker, Config, Credential, InsideProgram, LimitReached, ModelDoor, ModelRequest,
+    Broker, Config, Credential, InsideProgram, LimitReached, ModelDoor, ModelRequest, ProviderKey,
+    SessionKey,
 };
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::money::MicroUsd;
@@ -47,8 +48,13 @@ impl ModelDoor for Doors {
         _session: SessionId,
         _dir: &Utf8Path,
         _model: &str,
+        _key: SessionKey,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
         Ok(Box::new(()))
+    }
+
+    fn check(&self, _: &str, _: Option<&str>) -> Result<ProviderKey, String> {
+        Ok(ProviderKey::Ready)
     }
 
     fn has_prices(&self, _model: &str) -> bool {
@@ -118,6 +124,8 @@ fn spend(fixture: &World, session: SessionId, usage: ModelUsage) {
         duration: Duration::from_millis(1),
         answered_by: Some("m".to_owned()),
         usage: ModelUsage { requests: 1, ..usage },
+        refusal: None,
+        key: None,
     };
     fixture.broker.model_requested(session, &request);
 }
@@ -180,7 +188,7 @@ async fn at_its_limit_a_session_waits_for_an_answer_and_goes_on_with_more() {
         request_id
     };
     let (first, second, request_id) =
-        within("both go on", async { tokio::join!(first, second, answering) }).await;
+        Box::pin(within("both go on", async { tokio::join!(first, second, answering) })).await;
     assert_eq!((first, second), (Ok(()), Ok(())));
     let shown = show(&fixture, session).await;
     assert_eq!((shown.limits, shown.paused), (Some(tokens(200)), None));
@@ -404,6 +412,8 @@ async fn limits_that_cannot_be_kept_are_refused() {
         caller_tools: None,
         network: None,
         limits: Some(usd(9)),
+        model: None,
+        permissions: None,
     };
     let spawned: SessionResponse = call(&fixture, &who, spawn).await;
     let expected = SpendLimits { max_tokens: Some(50), max_time_ms, ..usd(9) };

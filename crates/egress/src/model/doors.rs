@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use camino::Utf8Path;
-use ringback_broker::{Broker, LimitReached, ModelDoor, ModelRequest};
+use ringback_broker::{Broker, LimitReached, ModelDoor, ModelRequest, ProviderKey, SessionKey};
 use ringback_proto::ids::SessionId;
 use ringback_proto::secret::Secret;
 use ringback_service::SessionSockets;
@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::proxy::{Model, ProxyContext};
 use crate::sync::lock;
 use crate::usage::Counters;
-use crate::{Config, Provider, ProviderError};
+use crate::{Config, Provider, ProviderError, SecretError};
 
 /// Decides whether a request may be made, and records each one once, when the last byte of its
 /// answer has passed or it was abandoned.
@@ -54,8 +54,19 @@ impl Recorder for Broker {
 #[derive(Debug)]
 pub struct ModelDoors {
     config: Config,
-    models: Mutex<BTreeMap<String, Arc<Model>>>,
+    models: Mutex<BTreeMap<String, Known>>,
     sockets: SessionSockets,
+}
+
+/// A provider that sessions may name.
+#[derive(Debug)]
+enum Known {
+    /// Checked, with its client.
+    Ready(Arc<Model>),
+    /// Not used so far: its client is made when a session needs it.
+    Unused(Box<Provider>),
+    /// It has no address; with what to do about it.
+    Unaddressed(String),
 }
 
 impl ModelDoors {
@@ -73,9 +84,52 @@ impl ModelDoors {
         for (name, provider) in providers {
             let client = provider.check().and_then(|()| provider.client(&config, sockets.tasks()));
             let client = client.map_err(|error| (name.clone(), error))?;
-            models.insert(name.clone(), Arc::new(Model { name, provider, client }));
+            let model = Arc::new(Model { name: name.clone(), provider, client });
+            models.insert(name, Known::Ready(model));
         }
         Ok(Self { config, models: Mutex::new(models), sockets })
+    }
+
+    /// Adds providers that sessions may name and that need not be usable until one does; those
+    /// without an address come with what to do about it. Does not replace any.
+    #[must_use]
+    pub fn with_known(self, providers: BTreeMap<String, Result<Provider, String>>) -> Self {
+        {
+            let mut models = lock(&self.models);
+            for (name, provider) in providers {
+                models.entry(name).or_insert_with(|| match provider {
+                    Ok(provider) => Known::Unused(Box::new(provider)),
+                    Err(advice) => Known::Unaddressed(advice),
+                });
+            }
+        }
+        self
+    }
+
+    /// Returns a provider with its client. Blocks when it is used for the first time, to read root
+    /// certificates.
+    fn model(&self, name: &str) -> Result<Arc<Model>, String> {
+        let mut models = lock(&self.models);
+        match models.get(name) {
+            Some(Known::Ready(model)) => Ok(Arc::clone(model)),
+            Some(Known::Unaddressed(advice)) => Err(advice.clone()),
+            Some(Known::Unused(provider)) => {
+                let client = provider.client(&self.config, self.sockets.tasks());
+                let client = client.map_err(|error| format!("provider `{name}`: {error}"))?;
+                let (name, provider) = (name.to_owned(), Provider::clone(provider));
+                let model = Arc::new(Model { name: name.clone(), provider, client });
+                models.insert(name, Known::Ready(Arc::clone(&model)));
+                Ok(model)
+            }
+            None => {
+                let names: Vec<_> = models.keys().map(String::as_str).collect();
+                Err(format!(
+                    "unknown provider `{name}`; there are {}; add others to the configuration as \
+                     `[providers.NAME]`",
+                    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+                ))
+            }
+        }
     }
 
     /// Closes every proxy, and waits until all its tasks have ended.
@@ -89,7 +143,7 @@ impl ModelDoors {
     /// recorder hears of its requests.
     ///
     /// # Errors
-    /// When there is no such model, or the socket cannot be bound.
+    /// When there is no such provider, or the socket cannot be bound.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -98,16 +152,16 @@ impl ModelDoors {
         recorder: Arc<dyn Recorder>,
         session: SessionId,
         dir: &Utf8Path,
-        model: &str,
+        provider: &str,
+        own_key: SessionKey,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
         let scope = self.sockets.scope()?;
-        let model = lock(&self.models).get(model).cloned().ok_or_else(|| {
-            let message = format!("unknown model `{model}`; add it to the configuration");
-            io::Error::new(io::ErrorKind::NotFound, message)
-        })?;
+        let model = self.model(provider);
+        let model = model.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
         let serving = ProxyContext {
             session,
             model,
+            own_key,
             config: self.config,
             counters: Counters::default(),
             requests: Arc::new(Semaphore::new(self.config.requests_at_once_max)),
@@ -126,12 +180,46 @@ impl ModelDoor for ModelDoors {
         broker: Broker,
         session: SessionId,
         dir: &Utf8Path,
-        model: &str,
+        provider: &str,
+        key: SessionKey,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        self.serve(Arc::new(broker), session, dir, model)
+        self.serve(Arc::new(broker), session, dir, provider, key)
     }
 
-    fn has_prices(&self, model: &str) -> bool {
-        lock(&self.models).get(model).is_some_and(|model| !model.provider.prices.0.is_empty())
+    fn check(&self, name: &str, api: Option<&str>) -> Result<ProviderKey, String> {
+        let model = self.model(name)?;
+        let provider = &model.provider;
+        if let (Some(spoken), Some(offered)) = (api, provider.api)
+            && spoken != offered
+        {
+            return Err(format!(
+                "the agent speaks the `{spoken}` API and provider `{name}` the `{offered}` API; \
+                 choose another provider, or another agent"
+            ));
+        }
+        let Some(source) = &provider.key else { return Ok(ProviderKey::Ready) };
+        if provider.url.is_in_the_clear() {
+            return Err(format!("provider `{name}`: {}", ProviderError::Clear));
+        }
+        match source.look() {
+            Ok(()) => Ok(ProviderKey::Ready),
+            Err(SecretError::Missing { name: secret }) => {
+                let or = provider.variable.map_or_else(String::new, |variable| {
+                    format!(", or put it into {variable} where you type `ringback run`")
+                });
+                Ok(ProviderKey::Missing(format!(
+                    "provider `{name}` has no key; store it with `ringback secret set {secret}`{or}"
+                )))
+            }
+            Err(error) => Err(format!("provider `{name}`: {error}")),
+        }
+    }
+
+    fn has_prices(&self, provider: &str) -> bool {
+        match lock(&self.models).get(provider) {
+            Some(Known::Ready(model)) => !model.provider.prices.0.is_empty(),
+            Some(Known::Unused(provider)) => !provider.prices.0.is_empty(),
+            Some(Known::Unaddressed(_)) | None => false,
+        }
     }
 }

@@ -19,10 +19,14 @@ use super::refusal::Refusal;
 use super::tap::{Answer, Upload};
 use crate::client::reason;
 use crate::headers::{is_encoded, to_agent, to_provider};
+use crate::secrets::SecretError;
 use crate::tokens::Scanner;
 
 /// A shorter key is a word such as `EMPTY`: not a secret, and found everywhere.
 const KEY_BYTES_HIDDEN_MIN: usize = 7;
+
+/// The origin of a key that came with its session.
+const SESSION: &str = "session";
 
 /// The answer to an agent: the provider's, or the proxy's own.
 pub(crate) type Body = Either<Full<Bytes>, Answer>;
@@ -49,6 +53,7 @@ impl ProxyContext {
             }
             Err(refusal) => {
                 account.status = Some(refusal.status());
+                account.refusal = Some(refusal.message(&self.model.name));
                 account.is_whole = true;
                 refusal.response(&self.model.name).map(Either::Left)
             }
@@ -74,7 +79,7 @@ impl ProxyContext {
         account.place = Some(Arc::clone(&self.requests).try_acquire_owned().map_err(|_| busy)?);
         let admitted = self.recorder.admit(self.session).await;
         admitted.map_err(|spent| Refusal::Spent { limit: spent.limit })?;
-        let key = self.key().await?;
+        let key = self.key(account).await?;
         if !self.counters.take_request(provider.requests_max) {
             return Err(Refusal::UsedUp { max: provider.requests_max.unwrap_or(u64::MAX) });
         }
@@ -118,20 +123,24 @@ impl ProxyContext {
     }
 
     /// Read for each request, so that a new key needs no restart.
-    async fn key(&self) -> Result<Option<Secret>, Refusal> {
+    async fn key(&self, account: &mut Account) -> Result<Option<Secret>, Refusal> {
         let Some(source) = &self.model.provider.key else { return Ok(None) };
         let model = &self.model.name;
-        match source.get().await {
-            Ok(Some(key)) => {
-                self.recorder.conceal(self.session, &key);
-                Ok(Some(key))
+        account.key = Some(source.origin());
+        let key = match (source.get().await, self.own_key.get()) {
+            (Ok(Some(key)), _) => key,
+            (Ok(None), _) => return Err(Refusal::Key),
+            (Err(SecretError::Missing { .. }), Some(own)) => {
+                account.key = Some(SESSION.to_owned());
+                own
             }
-            Ok(None) => Err(Refusal::Key),
-            Err(error) => {
+            (Err(error), _) => {
                 tracing::error!(model, error = chain(&error), "cannot use the key of a model");
-                Err(Refusal::Key)
+                return Err(Refusal::Key);
             }
-        }
+        };
+        self.recorder.conceal(self.session, &key);
+        Ok(Some(key))
     }
 
     fn refusal(&self, error: &hyper_util::client::legacy::Error) -> Refusal {

@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use ringback_broker::ModelRequest;
+use ringback_broker::{ModelRequest, SessionKey};
 use ringback_proto::ids::SessionId;
 use ringback_service::{Place, SessionSocket, SocketHandler, SocketScope};
 use tokio::net::UnixStream;
@@ -43,6 +43,8 @@ pub(crate) struct Model {
 pub(crate) struct ProxyContext {
     pub(crate) session: SessionId,
     pub(crate) model: Arc<Model>,
+    /// Used if the provider's secret does not exist.
+    pub(crate) own_key: SessionKey,
     pub(crate) config: Config,
     pub(crate) counters: Counters,
     pub(crate) requests: Arc<Semaphore>,
@@ -66,6 +68,10 @@ pub(crate) struct Account {
     pub(crate) is_sent: bool,
     /// Counts the tokens of the answer, once there is one.
     pub(crate) scanner: Option<Scanner>,
+    /// Why the proxy answered it.
+    pub(crate) refusal: Option<String>,
+    /// Where its key came from.
+    pub(crate) key: Option<String>,
     /// Its permit among the running requests.
     pub(crate) place: Option<OwnedSemaphorePermit>,
 }
@@ -122,6 +128,8 @@ impl Account {
             is_whole: false,
             is_sent: false,
             scanner: None,
+            refusal: None,
+            key: None,
             place: None,
         }
     }
@@ -149,6 +157,8 @@ impl Drop for Account {
             duration: self.started.elapsed(),
             answered_by,
             usage,
+            refusal: self.refusal.take(),
+            key: self.key.take(),
         };
         self.serving.recorder.record(self.serving.session, &request);
     }

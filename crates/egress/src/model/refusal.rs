@@ -85,7 +85,7 @@ impl Refusal {
         }
     }
 
-    fn message(self, model: &str) -> String {
+    pub(crate) fn message(self, model: &str) -> String {
         match self {
             Self::Upgrade => "only plain HTTP requests are supported: no upgrade, no tunnel".into(),
             Self::Path => "the path leaves the model's `url`; send one without dot segments".into(),

@@ -1,22 +1,27 @@
 //! The key: where it goes, and where it never is.
 
+use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, StatusCode};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use ringback_broker::{ModelDoor as _, ProviderKey};
 use ringback_egress::{
-    BaseUrl, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider, ProviderError,
+    BaseUrl, CommandRules, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider,
+    ProviderError, SecretName, SecretSource, Vault,
 };
+use ringback_proto::secret::Secret;
 use ringback_testkit::Logs;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::support::{KEY, PLACEHOLDER, Upstream, World, full, post, write_key};
+use crate::support::{KEY, PLACEHOLDER, SessionKey, Upstream, World, full, post, write_key};
 
 /// REQ: "Model access without the key in the box": the placeholder is swapped for the real one, and
 /// no credential of the agent reaches the provider.
@@ -265,6 +270,8 @@ fn provider(url: &str, key: KeyFile) -> Provider {
         ca_file: None,
         requests_max: None,
         prices,
+        api: None,
+        variable: None,
     }
 }
 
@@ -288,4 +295,50 @@ fn tls() -> (String, TlsAcceptor) {
         .with_single_cert(chain, secret)
         .unwrap();
     (root.pem(), TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Rule: a session's own key is used only where the provider's secret does not exist, and for no
+/// other session.
+#[tokio::test]
+async fn a_sessions_own_key_is_used_where_no_secret_is_stored() {
+    let upstream = Upstream::fine().await;
+    let vault_dir = tempfile::tempdir().unwrap();
+    let rules = CommandRules { timeout: Duration::from_secs(1), kept: Duration::ZERO };
+    let vault = Arc::new(Vault::new(vault_dir.path().join("secrets"), rules));
+    let name: SecretName = "m".parse().unwrap();
+    let source = KeySource::Secret { name: name.clone(), vault: Arc::clone(&vault) };
+    let mut world = World::start(&upstream.url);
+    let provider = Provider {
+        key: Some(source),
+        ..provider(&upstream.url, KeyFile::new(world.key_file.clone()))
+    };
+    let known = [("k".to_owned(), Ok(provider)), ("away".to_owned(), Err("set `url`".to_owned()))];
+    world.doors = Arc::new(
+        ModelDoors::new(Config::default(), BTreeMap::new()).unwrap().with_known(known.into()),
+    );
+    let doors = Arc::clone(&world.doors);
+    let missing = doors.check("k", None).unwrap();
+    assert!(matches!(&missing, ProviderKey::Missing(advice) if advice.contains("secret set m")));
+    assert_eq!(doors.check("away", None).unwrap_err(), "set `url`");
+    assert!(doors.check("other", None).unwrap_err().contains("there are away, k"));
+    let own = SessionKey::default();
+    world.guard = None;
+    world.guard = Some(world.open_with(world.session, "k", own.clone()));
+    assert_eq!(world.post("/", "").await.status, StatusCode::SERVICE_UNAVAILABLE);
+    own.set(Secret::new("sk-own-0123456789".to_owned()));
+    assert_eq!(world.post("/", "").await.status, StatusCode::OK);
+    let now = SecretSource::value("sk-stored-0123456789").unwrap();
+    vault.set(&name, now, 0).unwrap();
+    assert_eq!(world.post("/", "").await.status, StatusCode::OK);
+    let sent = upstream.asked().into_iter().map(|asked| asked.headers["authorization"].clone());
+    assert_eq!(
+        sent.collect::<Vec<_>>(),
+        ["Bearer sk-own-0123456789", "Bearer sk-stored-0123456789"]
+    );
+    let records = world.records(3).await;
+    let origins = records.iter().map(|(_, record)| record.key.as_deref().unwrap());
+    assert_eq!(origins.collect::<Vec<_>>(), ["secret m", "session", "secret m"]);
+    assert!(records[0].1.refusal.is_some() && records[1].1.refusal.is_none());
+    assert_eq!(doors.check("k", Some("openai")).unwrap(), ProviderKey::Ready);
+    world.stop().await;
 }

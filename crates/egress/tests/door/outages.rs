@@ -99,10 +99,22 @@ async fn a_door_is_private_and_opens_for_known_models_alone() {
     assert_eq!(mode & 0o777, 0o600);
     let dir = world.socket().parent().unwrap().to_owned();
     let records = || std::sync::Arc::<crate::support::Records>::default();
-    let opened = world.doors.serve(records(), world.session, &dir, "other");
+    let opened = world.doors.serve(
+        records(),
+        world.session,
+        &dir,
+        "other",
+        crate::support::SessionKey::default(),
+    );
     assert!(opened.is_err_and(|error| error.to_string().contains("`other`")));
     let doors = std::sync::Arc::clone(&world.doors);
     world.stop().await;
-    let opened = doors.serve(records(), crate::support::session(1), &dir, "m");
+    let opened = doors.serve(
+        records(),
+        crate::support::session(1),
+        &dir,
+        "m",
+        crate::support::SessionKey::default(),
+    );
     assert!(opened.is_err_and(|error| error.to_string().contains("stopped")));
 }

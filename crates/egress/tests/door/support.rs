@@ -18,6 +18,7 @@ use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+pub(crate) use ringback_broker::SessionKey;
 use ringback_broker::{LimitReached, ModelRequest};
 use ringback_egress::{
     AdmissionFuture, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider, Recorder,
@@ -210,6 +211,8 @@ impl World {
             ca_file: None,
             requests_max: None,
             prices: Prices::default(),
+            api: None,
+            variable: None,
         };
         change(&mut provider);
         let doors = ModelDoors::new(config, BTreeMap::from([("m".to_owned(), provider)])).unwrap();
@@ -232,7 +235,21 @@ impl World {
     pub(crate) fn open(&self, session: SessionId) -> Box<dyn std::any::Any + Send + Sync> {
         let dir = self.dir_of(session);
         std::fs::create_dir_all(&dir).unwrap();
-        self.doors.serve(Arc::<Records>::clone(&self.records), session, &dir, "m").unwrap()
+        self.doors
+            .serve(Arc::<Records>::clone(&self.records), session, &dir, "m", SessionKey::default())
+            .unwrap()
+    }
+
+    /// Opens the proxy to another provider, with a key of its own.
+    pub(crate) fn open_with(
+        &self,
+        session: SessionId,
+        provider: &str,
+        key: SessionKey,
+    ) -> Box<dyn std::any::Any + Send + Sync> {
+        let (dir, records) = (self.dir_of(session), Arc::<Records>::clone(&self.records));
+        std::fs::create_dir_all(&dir).unwrap();
+        self.doors.serve(records, session, &dir, provider, key).unwrap()
     }
 
     fn dir_of(&self, session: SessionId) -> Utf8PathBuf {

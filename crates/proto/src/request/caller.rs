@@ -85,6 +85,12 @@ wire_struct! {
         /// How long a call may take, in milliseconds.
         #[serde(default, rename = "timeoutMs", skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
+        /// Whether the agent may call it without a permission request, unless a rule of the
+        /// project decides about it.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        #[schemars(with = "Option<bool>")]
+        allowed: bool,
     }
 
     /// The answer to a call to your tool.

@@ -1,9 +1,13 @@
 //! Agent sessions: `session_*`.
 
-use super::{CallerTool, ModelUsage, SessionContext, SessionPause, SpendLimits, wire_struct};
+use super::{
+    CallerTool, ModelChoice, ModelUsage, SessionContext, SessionModel, SessionPause, SpendLimits,
+    wire_struct,
+};
 use crate::data::Data;
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
 use crate::network::NetworkPolicy;
+use crate::permission::PermissionMode;
 use crate::record::SessionState;
 use crate::secret::Secret;
 
@@ -39,6 +43,13 @@ wire_struct! {
         /// What it may spend before it pauses for approval; the project's limits where absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<SpendLimits>,
+        /// The model of its agent; as configured where absent. Not for agents.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<ModelChoice>,
+        /// The answer to its agent's permission requests; as configured if absent. A looser one
+        /// needs admin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<PermissionMode>,
     }
 
     /// A session.
@@ -96,6 +107,9 @@ wire_struct! {
         /// The limit that it has reached, while it is paused for approval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         paused: Option<SessionPause>,
+        /// The model of its agent, while it is live and has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<SessionModel>,
     }
 
     /// A message to an agent. Give a session, or a project to start a session in.
@@ -165,6 +179,18 @@ wire_struct! {
         /// project's limits where absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<SpendLimits>,
+        /// The model of a session that the message starts; as configured where absent. Not for
+        /// agents. For a session that exists, only its own `provider`, with `model_key`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<Box<ModelChoice>>,
+        /// A key of `model.provider` for this session, used if the daemon has no secret for it. The
+        /// daemon keeps it in memory until the session ends. Only for the daemon's own user.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model_key: Option<Secret>,
+        /// The answer to permission requests of the agent of a session that the message starts; as
+        /// configured if absent. A looser one needs admin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<PermissionMode>,
     }
 
     /// The answer to a permission request.

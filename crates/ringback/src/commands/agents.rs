@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
-use ringback_agents::preset::{InstalledAgent, Preset, check, find_program, preset, presets};
+use ringback_agents::preset::{InstalledAgent, Preset, check, preset, presets};
 use serde::Serialize;
 
 use crate::config::Environment;
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: &AgentsArgs, environment: &Environment) -> Result<
         AgentsAction::List => {
             let path = environment.get("PATH").unwrap_or_default();
             let row = |preset: &'static Preset| {
-                let program = find_program(&preset.program, path);
+                let program = preset.find(path);
                 Row::of(preset, program.map(|program| InstalledAgent { program, version: None }))
             };
             let listed = AgentList { agents: presets().iter().map(row).collect() };

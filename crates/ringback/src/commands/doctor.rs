@@ -17,11 +17,12 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::commands::mcp::{Agent, daemon_at, key};
 use crate::config::{Config, ConfigError, Environment, SandboxBackend};
 use crate::confinement;
-use crate::connection::ConnectArgs;
+use crate::connection::{ConnectArgs, http_address};
 use crate::daemon::TOKEN_FILE;
 use crate::daemon::settings::provider;
 use crate::failure::Failure;
 use crate::progress;
+use crate::running::{RunningDaemon, log_file};
 use crate::screen::Screen;
 
 /// A local service accepts a connection within milliseconds.
@@ -178,7 +179,7 @@ fn look_at_providers(findings: &mut Findings, config: &Config) {
     let vault = Arc::new(config.vault());
     for (name, model) in &config.providers_in_use() {
         let what = format!("provider {name}");
-        match provider(model, &vault).check() {
+        match provider(name, model, &vault).check() {
             Ok(()) if model.key_file.is_some() || model.secret.is_some() => {
                 findings.add(&what, Health::Good, format!("{}, with its key", model.url));
             }
@@ -238,9 +239,13 @@ async fn look_at_daemon(
     environment: &Environment,
     config: &Config,
 ) {
-    let address = config.http.listen;
+    let running = RunningDaemon::find(config);
+    let address = http_address(config).parse().unwrap_or(config.http.listen);
     if TcpStream::connect(address).await.is_err() {
-        let text = format!("no daemon at {address}; start one with `ringback serve`");
+        let text = format!(
+            "no daemon at {address}; `ringback run` starts one in the background, `ringback serve` \
+             one for a terminal or a service"
+        );
         findings.add("daemon", Health::Note, text);
         for (what, address) in [("http port", address), ("hoot port", config.hoot.listen.0)] {
             look_at_port(findings, what, address).await;
@@ -253,12 +258,27 @@ async fn look_at_daemon(
     };
     match ringback_mcp_bridge::version(daemon_at(address, token.as_ref())).await {
         Ok(version) => {
-            findings.add("daemon", Health::Good, format!("version {version} at http://{address}"));
+            let text = format!(
+                "version {version} at http://{address}{}",
+                how_it_runs(running.as_ref(), config)
+            );
+            findings.add("daemon", Health::Good, text);
             findings.add("token", Health::Good, "accepted by the daemon");
             findings.add("mcp", Health::Good, format!("http://{address}/mcp"));
         }
         Err(fault) => findings.add("daemon", Health::Bad, format!("at {address}: {fault}")),
     }
+}
+
+/// Describes a daemon that runs in the background.
+fn how_it_runs(running: Option<&RunningDaemon>, config: &Config) -> String {
+    let Some(RunningDaemon { pid, background: true, .. }) = running else { return String::new() };
+    let (log, idle) = (log_file(config), config.background.idle);
+    format!(
+        ", in the background (process {pid}, log {}); it ends when idle for {idle}, or with `ringback \
+         stop`",
+        log.display()
+    )
 }
 
 async fn look_at_port(findings: &mut Findings, what: &str, address: SocketAddr) {

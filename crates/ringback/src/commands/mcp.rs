@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::commands::serve::Signals;
 use crate::config::{Config, Environment, ServeFlags};
-use crate::connection::ConnectArgs;
+use crate::connection::{ConnectArgs, http_address};
 use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::telemetry::Telemetry;
@@ -77,7 +77,8 @@ async fn serve(args: &McpArgs, environment: &Environment) -> Result<(), Failure>
                     daemon's URL, ending in `/mcp`, and a token";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let address = args.http.unwrap_or(config.http.listen);
+    let address =
+        args.http.or_else(|| http_address(&config).parse().ok()).unwrap_or(config.http.listen);
     match probe(address).await {
         Ok(()) => pass_on(endpoint(args, environment, &config, address)?).await,
         Err(source) if args.http.is_some() => {
@@ -94,7 +95,7 @@ async fn embedded(
     environment: &Environment,
     config: &Config,
 ) -> Result<(), Failure> {
-    let telemetry = Telemetry::install(&config.log, &config.telemetry)?;
+    let telemetry = Telemetry::install(&config.log, &config.telemetry, None)?;
     let daemon = Daemon::start(config, false, telemetry.metrics()).await?;
     let url = daemon.listening().http.clone();
     let address = url.trim_start_matches("http://").to_owned();

@@ -8,18 +8,19 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use ringback_client::Client;
 use ringback_proto::data::Data;
-use ringback_proto::ids::SessionId;
+use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    SessionGetRequest, SessionMessageRequest, SessionResponse, SessionSpawnRequest,
-    WorkspaceDeleteRequest, WorkspaceDiffRequest, WorkspaceDiffResponse, WorkspacePutRequest,
+    SessionMessageRequest, SessionResponse, SessionSpawnRequest, WorkspaceDeleteRequest,
+    WorkspaceDiffRequest, WorkspaceDiffResponse, WorkspacePutRequest,
 };
 use ringback_proto::tool::tools::{
-    SessionGet, SessionMessage, SessionSpawn, WorkspaceDelete, WorkspaceDiff, WorkspacePut,
+    SessionMessage, SessionSpawn, WorkspaceDelete, WorkspaceDiff, WorkspacePut,
 };
 use serde::Serialize;
 
 use self::copy::DirCopy;
+use crate::commands::choice::{Caller, ChoiceArgs, Chosen, ShellKey, model_failure};
 use crate::commands::network::NetworkArgs;
 use crate::commands::session::caller::CallerArgs;
 use crate::commands::session::origin::Origins;
@@ -40,7 +41,10 @@ const INLINE_BYTES_MAX: u64 = 16 << 20;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback run \"fix the failing test\" --agent goose --dir . --tool notify=./notify.sh\n  \
-                  ringback run \"add a test for parse()\" --agent opencode --keep\n  ringback session apply gogol_…\n\n\
+                  ringback run \"add a test for parse()\" --agent opencode --keep\n  ringback run \"explain it\" \
+                  --agent goose --provider ollama --model qwen3:8b\n  ringback session apply gogol_…\n\n\
+                  A daemon is started in the background if none runs. The model's key is that of `ringback \
+                  secret`, or of\nits usual variable, such as OPENAI_API_KEY, for this session alone.\n\n\
                   The agent works on a copy of the directory, without `.git`, files ignored by `.gitignore` and \
                   the\ndaemon's own files; the directory itself is only read. Ctrl-C ends the session; the work \
                   so far\nstays in the copy. A tool's command reads its input as JSON on standard input and \
@@ -53,9 +57,12 @@ pub struct RunArgs {
     /// Directory to copy
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
-    /// Agent [default: the project's]
+    /// Agent [default: the project's, else the only one that is configured or installed]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// Its model and permissions.
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
     /// Project, by id or name [default: `terminal`, created if missing]
     #[arg(long, value_name = "ID|NAME")]
     pub project: Option<String>,
@@ -91,13 +98,19 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), 
     let screen = Screen::new(args.json);
     let private = args.connect.private(environment)?;
     let copy = DirCopy::of(&args.dir, &private)?;
-    let client = args.connect.target(environment)?.connect().await?;
+    let target = args.connect.target_or_start(environment).await?;
+    let client = target.connect().await?;
     let origins = Origins::of(environment);
     let interrupts = Interrupts::listen()?;
     // Not interruptible: a session without a known id could not be ended.
-    let session = spawn(&client, &args).await?;
+    let call = Caller { client: &client, target: &target, environment };
+    let project = start::project(&client, args.project.as_deref()).await?;
+    let chosen = args.choice.choose(&call, project, args.agent.as_deref(), true).await?;
+    let key = chosen.key.clone();
+    let session = spawn(&client, &args, project, chosen).await?;
     let mut is_sent = false;
-    let work = work(&client, screen, &args, &copy, &origins, &session, &mut is_sent);
+    let run = Run { client: &client, screen, args: &args, session: &session, key: key.as_ref() };
+    let work = run.work(&copy, &origins, &mut is_sent);
     let done = Box::pin(interrupts.during(work)).await;
     let left = leave(&client, &args, &session, is_sent, done.is_ok()).await;
     if done.is_err() && is_sent {
@@ -129,60 +142,77 @@ async fn leave(
     Ok(())
 }
 
-/// Runs the agent. Sets `is_sent` once the message is sent: from then on there may be changes to
-/// keep.
-async fn work(
-    client: &Client,
+/// The run of an agent.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    client: &'a Client,
     screen: Screen,
-    args: &RunArgs,
-    copy: &DirCopy,
-    origins: &Origins,
-    session: &SessionResponse,
-    is_sent: &mut bool,
-) -> Result<(), Failure> {
-    let id = session.session_id;
-    put(client, session, copy).await?;
-    origins.remember(id, copy.dir())?;
-    let (files, bytes) = (copy.packed().files, copy.packed().bytes);
-    if screen.is_json() {
-        screen.item(&RunEvent::Copied { session_id: id, files, bytes }, |_| String::new())?;
-    }
-    let (size, dir) = (size(bytes), copy.dir().display());
-    let files = counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
-    screen.remark(format_args!("session {id} works on a copy of {dir}: {files}, {size}"));
-    for left_out in copy.left_out() {
-        let left_out = left_out.display();
-        screen.remark(format_args!("left out, hidden from agents: {left_out}"));
-    }
-    if let Some(notice) = &session.notice {
-        screen.remark(format_args!("note: {notice}"));
-    }
-    let message = SessionMessageRequest {
-        session_id: Some(id),
-        message: args.message.clone(),
-        ..Default::default()
-    };
-    client.call::<SessionMessage>(message).await?;
-    *is_sent = true;
-    let followed = start::watch(client, screen, id, &args.caller, true).await?;
-    let changed = diff(client, session).await?;
-    changes::remark_skipped(screen, &changed);
-    screen.item(&RunEvent::Changed(&changed), |_| changes::shown(screen, &changed))?;
-    let shown = client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
-    if let Some(totals) = totals(&shown) {
-        screen.remark(totals);
-    }
-    match (followed.state, followed.error) {
-        (SessionState::Failed | SessionState::Interrupted, _) => {
-            Err(Failure::Wrong("the session ended early".to_owned()))
+    args: &'a RunArgs,
+    session: &'a SessionResponse,
+    /// The key that goes with the message.
+    key: Option<&'a ShellKey>,
+}
+
+impl Run<'_> {
+    /// Runs the agent. Sets `is_sent` once the message is sent: from then on there may be changes
+    /// to keep.
+    async fn work(
+        self,
+        copy: &DirCopy,
+        origins: &Origins,
+        is_sent: &mut bool,
+    ) -> Result<(), Failure> {
+        let Self { client, screen, args, session, key } = self;
+        let id = session.session_id;
+        put(client, session, copy).await?;
+        origins.remember(id, copy.dir())?;
+        let (files, bytes) = (copy.packed().files, copy.packed().bytes);
+        if screen.is_json() {
+            screen.item(&RunEvent::Copied { session_id: id, files, bytes }, |_| String::new())?;
         }
-        (_, Some(error)) => {
-            let text = format!("the agent failed: {}", screen.printable(&error));
-            Err(Failure::Wrong(text))
+        let (size, dir) = (size(bytes), copy.dir().display());
+        let files = counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
+        screen.remark(format_args!("session {id} works on a copy of {dir}: {files}, {size}"));
+        for left_out in copy.left_out() {
+            let left_out = left_out.display();
+            screen.remark(format_args!("left out, hidden from agents: {left_out}"));
         }
-        (_, None) => {
-            what_next(screen, args, id, &changed);
-            Ok(())
+        if let Some(notice) = &session.notice {
+            screen.remark(format_args!("note: {notice}"));
+        }
+        let mut message = SessionMessageRequest {
+            session_id: Some(id),
+            message: args.message.clone(),
+            ..Default::default()
+        };
+        if let Some(key) = key {
+            key.add_to(&mut message);
+        }
+        client.call::<SessionMessage>(message).await?;
+        *is_sent = true;
+        let said = args.choice.permissions;
+        let followed = start::watch(client, screen, id, &args.caller, said, true).await?;
+        let changed = diff(client, session).await?;
+        changes::remark_skipped(screen, &changed);
+        screen.item(&RunEvent::Changed(&changed), |_| changes::shown(screen, &changed))?;
+        let (shown, unanswered) = model_failure(client, screen, id, key).await?;
+        if let Some(totals) = totals(&shown) {
+            screen.remark(totals);
+        }
+        let error = followed.error.map(|error| screen.printable(&error));
+        match (followed.state, error, unanswered) {
+            (SessionState::Failed | SessionState::Interrupted, ..) => {
+                Err(Failure::Wrong("the session ended early".to_owned()))
+            }
+            (_, Some(error), None) => Err(Failure::Wrong(format!("the agent failed: {error}"))),
+            (_, Some(error), Some(unanswered)) => {
+                Err(Failure::Wrong(format!("the agent failed: {error}; {unanswered}")))
+            }
+            (_, None, Some(unanswered)) => Err(Failure::Wrong(unanswered)),
+            (_, None, None) => {
+                what_next(screen, args, id, &changed);
+                Ok(())
+            }
         }
     }
 }
@@ -200,18 +230,25 @@ fn what_next(screen: Screen, args: &RunArgs, id: SessionId, changed: &WorkspaceD
 }
 
 /// Creates a session; its agent starts with the first message.
-async fn spawn(client: &Client, args: &RunArgs) -> Result<SessionResponse, Failure> {
+async fn spawn(
+    client: &Client,
+    args: &RunArgs,
+    project_id: ProjectId,
+    chosen: Chosen,
+) -> Result<SessionResponse, Failure> {
     let context = args.caller.context()?;
     let request = SessionSpawnRequest {
-        project_id: start::project(client, args.project.as_deref()).await?,
+        project_id,
         workspace_id: None,
         create_workspace: true,
-        agent: args.agent.clone(),
+        agent: chosen.agent,
         context,
         caller_id: None,
         caller_tools: None,
         network: args.network.policy()?,
         limits: args.spending.limits(),
+        model: chosen.model,
+        permissions: args.choice.permissions,
     };
     Ok(client.call::<SessionSpawn>(request).await?)
 }

@@ -1,5 +1,7 @@
 //! `ringback serve`: runs the daemon until a signal.
 
+mod background;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,6 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::config::{Config, Environment, ServeFlags};
 use crate::daemon::{Daemon, DaemonAddresses};
 use crate::failure::Failure;
+use crate::running::AddressesFile;
 use crate::screen::Screen;
 use crate::telemetry::Telemetry;
 
@@ -39,6 +42,9 @@ pub struct ServeArgs {
     /// Require no tokens; loopback only
     #[arg(long)]
     pub open: bool,
+    /// End when idle, with a log file: how other commands start it
+    #[arg(long, hide = true)]
+    pub background: bool,
     /// Print the addresses as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -76,9 +82,13 @@ pub(crate) async fn run(args: &ServeArgs, environment: &Environment) -> Result<(
         iopub: args.iopub.clone(),
         open: args.open,
     };
+    if args.background {
+        background::detach()?;
+    }
     let config = Config::load(&flags, environment)?;
+    let log = args.background.then(|| background::log(&config)).transpose()?;
     let mut signals = Signals::new()?;
-    let telemetry = Telemetry::install(&config.log, &config.telemetry)?;
+    let telemetry = Telemetry::install(&config.log, &config.telemetry, log)?;
     for old_name in config.old_names() {
         tracing::warn!("{old_name}");
     }
@@ -102,14 +112,28 @@ async fn live(
     };
     let upkeep = telemetry.upkeep(daemon.token(Layer::Store));
     daemon.spawn(Layer::Store, "metrics", upkeep)?;
+    let addresses = AddressesFile::write(config, daemon.listening(), args.background);
+    let addresses = addresses.map_err(|source| {
+        let path = config.root.runtime_dir.clone();
+        Failure::File { action: "write the daemon's addresses to", path, source }
+    })?;
     announce(Screen::new(args.json), daemon.listening())?;
+    // Held until this process ends.
+    let mut _lock = None;
     let broken = tokio::select! {
         name = signals.next() => {
             tracing::info!(signal = name, "stopping; a second signal aborts");
             None
         }
         broken = daemon.broken() => Some(broken),
+        lock = background::idle(&daemon, config), if args.background => {
+            tracing::info!("nothing left to do, stopping");
+            _lock = Some(lock);
+            None
+        }
     };
+    // First: no command looks for what is about to end.
+    drop(addresses);
     tokio::select! {
         biased;
         name = signals.next() => {

@@ -64,7 +64,7 @@ pub struct SessionArgs {
 #[derive(Debug, Subcommand)]
 pub enum SessionAction {
     /// Start an agent with local commands as its tools, and show what it does
-    Start(start::StartArgs),
+    Start(Box<start::StartArgs>),
     /// Apply an agent's changes to the directory that `ringback run` copied
     Apply(apply::ApplyArgs),
     /// Everything else
@@ -194,9 +194,15 @@ impl From<SessionStateArg> for SessionState {
 
 pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<(), Failure> {
     let screen = Screen::new(args.json);
-    let target = args.connect.target(environment)?;
+    let target = if matches!(args.action, SessionAction::Start(_)) {
+        args.connect.target_or_start(environment).await?
+    } else {
+        args.connect.target(environment)?
+    };
     let request = match args.action {
-        SessionAction::Start(start) => return start::run(start, &target, screen).await,
+        SessionAction::Start(start) => {
+            return start::run(*start, &target, environment, screen).await;
+        }
         SessionAction::Apply(apply) => {
             return apply::run(apply, &target, screen, environment).await;
         }

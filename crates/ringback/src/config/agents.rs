@@ -79,7 +79,7 @@ const ACP: &str = "acp";
 const ONE_SHOT: &str = "one-shot";
 
 fn agent(entry: &Entry<'_>) -> Result<AgentCommand, String> {
-    let agent = AgentCommand {
+    let mut agent = AgentCommand {
         command: entry.get("command")?.unwrap_or_default(),
         env: entry.get("env")?.unwrap_or_default(),
         protocol: protocol(entry)?,
@@ -87,6 +87,7 @@ fn agent(entry: &Entry<'_>) -> Result<AgentCommand, String> {
         provider: entry.get("provider")?,
         model: entry.get("model")?,
     };
+    complete(&mut agent);
     check(&agent)?;
     Ok(agent)
 }
@@ -108,6 +109,19 @@ fn protocol(entry: &Entry<'_>) -> Result<AgentProtocol, String> {
             )),
         },
         (None, None) => Ok(AgentProtocol::default()),
+    }
+}
+
+/// Fills in what a preset says of its model, if a model is wanted: its provider where only the
+/// model is set, and its model where only that provider is.
+fn complete(agent: &mut AgentCommand) {
+    let AgentProtocol::Preset(name) = &agent.protocol else { return };
+    let Some(preset) = preset(name) else { return };
+    if agent.model.is_some() && agent.provider.is_none() {
+        agent.provider = Some(preset.provider().to_owned());
+    }
+    if agent.model.is_none() && agent.provider.as_deref() == Some(preset.provider()) {
+        agent.model = Some(preset.default_model().to_owned());
     }
 }
 
@@ -160,6 +174,22 @@ mod tests {
         assert_eq!(again, agents);
     }
 
+    /// Rule: the first example of docs/providers.md is enough: a preset has a provider and a model.
+    #[test]
+    fn a_preset_fills_in_its_own_provider_and_model() {
+        let of = |text: &str| Agents::parse(Raw::Text(text)).unwrap().0.remove("mine").unwrap();
+        let claude = of("{ mine = { preset = \"claude\", provider = \"anthropic\" } }");
+        let default = preset("claude").unwrap().default_model();
+        assert_eq!(claude.model.as_deref(), Some(default));
+        let goose = of("{ mine = { preset = \"goose\", model = \"m\" } }");
+        assert_eq!(
+            (goose.provider.as_deref(), goose.model.as_deref()),
+            (Some("openai"), Some("m"))
+        );
+        // Without either, the agent uses its own configuration, as before.
+        assert_eq!(of("{ mine = { preset = \"goose\" } }").provider, None);
+    }
+
     #[test]
     fn an_agent_without_a_command_or_with_an_unknown_key_says_what_is_wrong() {
         for (text, expected) in [
@@ -174,7 +204,7 @@ mod tests {
             ("{ mine = { preset = \"goose\", permissions = \"maybe\" } }", "`ask`, `allow` or"),
             ("{ mine = { command = [\"x\"], provider = 1 } }", "`provider`: expected text"),
             ("{ mine = { preset = \"goose\", provider = \"p\" } }", "`model` is missing"),
-            ("{ mine = { preset = \"goose\", model = \"m\" } }", "`model` needs a `provider`"),
+            ("{ mine = { command = [\"x\"], model = \"m\" } }", "`model` needs a `provider`"),
             (
                 "{ mine = { command = [\"x\"], provider = \"p\", model = \"m\" } }",
                 "only for presets",

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ringback_service::http::check_reach;
 
+use super::known::{self, KnownProvider};
 use super::quantity::{ByteSize, Millis, PlainMillis};
 use super::{Config, ConfigError, SandboxBackend, dirs};
 
@@ -121,6 +122,7 @@ impl Config {
             ("http.max_body", self.http.max_body, ByteSize(KIB)..=ByteSize(4 * GIB)),
             ("hoot.message_max", hoot.message_max, MESSAGE_LEAST..=ByteSize(GIB)),
             ("hoot.send_queue", hoot.send_queue, hoot.message_max..=ByteSize(64 * GIB)),
+            ("background.log_max", self.background.log_max, ByteSize(KIB)..=SIZE_MOST),
             ("limits.upload_max", self.limits.upload_max, ByteSize(1)..=SIZE_MOST),
         ] {
             self.check_range(key, size, range)?;
@@ -133,6 +135,7 @@ impl Config {
         for (key, time, least) in [
             ("mcp.session_idle", self.mcp.session_idle.0, SECOND),
             ("hoot.peer_idle", self.hoot.peer_idle.0, SECOND),
+            ("background.idle", self.background.idle.0, MILLISECOND),
             ("sessions.limit_wait", self.sessions.limit_wait.0, MILLISECOND),
             ("secrets.command_timeout", secrets.command_timeout.0, MILLISECOND),
             ("secrets.command_kept", secrets.command_kept.0, Duration::ZERO),
@@ -225,11 +228,16 @@ impl Config {
             let Some(provider) = agent.provider.as_ref().filter(unknown) else {
                 continue;
             };
+            if let Some(advice) = KnownProvider::of(provider).and_then(KnownProvider::advice) {
+                let reason = format!("the agent `{name}`: {advice}");
+                return Err(self.invalid("sessions.agents", reason));
+            }
             let known: Vec<_> = providers.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let reason = format!(
                 "the agent `{name}` uses the unknown provider `{provider}`; configured providers: {known}; \
-                 built in: anthropic, google, openai"
+                 built in: {}",
+                known::names()
             );
             return Err(self.invalid("sessions.agents", reason));
         }

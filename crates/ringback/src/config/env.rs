@@ -37,6 +37,15 @@ impl Environment {
         self.0.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
+    /// Returns the variables with chosen names.
+    pub(crate) fn chosen(
+        &self,
+        is_chosen: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (&str, &OsStr)> {
+        let all = self.0.iter().map(|(name, value)| (name.as_str(), value.as_os_str()));
+        all.filter(move |(name, _)| is_chosen(name))
+    }
+
     /// Returns the directory in a variable; a relative one is ignored, as the XDG specification
     /// demands.
     pub(crate) fn absolute_dir(&self, name: &str) -> Option<PathBuf> {

@@ -8,6 +8,7 @@ use ringback_egress::{BaseUrl, KeyHeader, Price, Prices, SecretName, SecretNameE
 use ringback_proto::money::{MicroUsd, MicroUsdError};
 use toml::de::DeValue;
 
+use super::known::{Address, KnownProvider};
 use super::quantity::Millis;
 use super::section::{Key, Raw, Section, SetError, section};
 use super::table::{self, Entry};
@@ -25,21 +26,15 @@ const DOC: &str = "A provider whose models agents may use: `url`, to which the p
     content only the provider gets (mode 600); `header` for the key, `authorization` (the default), \
     `x-api-key`, `x-goog-api-key` or `api-key`; `ca_file`, roots to trust instead of the system's; \
     `max_requests` for each session; `prices.\"MODEL*\"` with `input` and `output`, in dollars per \
-    million tokens. `anthropic`, `openai` and `google` have a default `url` and `header`, and use the \
-    secret of the same name.";
+    million tokens. `anthropic`, `google`, `openai`, `openrouter`, `ollama` and `lmstudio` have a \
+    default `url` and `header`; `azure`, `bedrock` and `vertex` have a default `header`. All but \
+    `ollama` and `lmstudio` use the secret of the same name.";
 
 /// Time for a person to find the password manager's window.
 const COMMAND_TIMEOUT: Millis = Millis::secs(20);
 
 /// Agents make requests every few seconds; a changed key is used within a minute.
 const COMMAND_KEPT: Millis = Millis::secs(60);
-
-/// Well-known providers: name, address, and the header for the key.
-const KNOWN: [(&str, &str, KeyHeader); 3] = [
-    ("anthropic", "https://api.anthropic.com", KeyHeader::XApiKey),
-    ("google", "https://generativelanguage.googleapis.com", KeyHeader::XGoogApiKey),
-    ("openai", "https://api.openai.com", KeyHeader::Authorization),
-];
 
 section! {
     /// How secrets are obtained (`ringback secret`).
@@ -75,15 +70,16 @@ pub struct ProviderEntry {
 }
 
 impl ProviderEntry {
-    /// Returns a well-known provider, with the secret of the same name.
+    /// Returns a known provider that has an address, with the secret of the same name.
     #[must_use]
     pub fn known(name: &str) -> Option<Self> {
-        let (name, url, header) = KNOWN.into_iter().find(|(known, ..)| *known == name)?;
+        let known = KnownProvider::of(name)?;
+        let Address::Fixed(url) = known.address else { return None };
         Some(Self {
             url: url.parse().ok()?,
             key_file: None,
-            secret: name.parse().ok(),
-            header,
+            secret: name.parse().ok().filter(|_| known.has_key),
+            header: known.header,
             ca_file: None,
             max_requests: None,
             prices: Prices::default(),
@@ -241,13 +237,19 @@ fn provider(name: Option<&str>, entry: &Entry<'_>) -> Result<ProviderEntry, Stri
     if key_file.is_some() && secret.is_some() {
         return Err("`key_file` and `secret` exclude each other; set one of them".to_owned());
     }
-    // With a URL of its own, an entry does not inherit from the well-known provider.
-    let known = name.filter(|_| url.is_none()).and_then(ProviderEntry::known);
-    let usual_header = known.as_ref().map(|known| known.header).unwrap_or_default();
-    let usual_secret = || known.as_ref().filter(|_| key_file.is_none())?.secret.clone();
-    let usual_url = || known.as_ref().map(|known| known.url.clone());
+    let known = name.and_then(KnownProvider::of);
+    // With a URL of its own, an entry does not inherit from a provider that has one.
+    let known = known.filter(|known| url.is_none() || known.advice().is_some());
+    let usual_header = known.map(|known| known.header).unwrap_or_default();
+    let has_key = known.is_some_and(|known| known.has_key && key_file.is_none());
+    let usual_secret = || name.filter(|_| has_key)?.parse().ok();
+    let usual_url = || known.and_then(|known| ProviderEntry::known(known.name)).map(|it| it.url);
+    let missing = || match known.and_then(KnownProvider::advice) {
+        Some(advice) => format!("`url` is missing: {advice}"),
+        None => "`url` is missing: the address of the provider".to_owned(),
+    };
     Ok(ProviderEntry {
-        url: url.or_else(usual_url).ok_or("`url` is missing: the address of the provider")?,
+        url: url.or_else(usual_url).ok_or_else(missing)?,
         secret: secret.or_else(usual_secret),
         header: entry.get("header")?.unwrap_or(usual_header),
         ca_file: entry.get("ca_file")?,
@@ -312,6 +314,19 @@ mod tests {
             assert_eq!((provider.url.to_string().as_str(), provider.header), (host, header));
             assert_eq!(provider.secret.unwrap().as_str(), name);
         }
+        for name in ["ollama", "lmstudio"] {
+            let here = named(name, "{}").unwrap();
+            assert!(here.secret.is_none() && here.url.to_string().starts_with("http://127."));
+        }
+        // One that belongs to an account says which key to set, and then is like the others.
+        for name in ["azure", "bedrock", "vertex"] {
+            let error = named(name, "{}").unwrap_err();
+            assert!(error.contains(&format!("`url` in `[providers.{name}]`")), "{error}");
+            let own = named(name, "{ url = 'https://models.example' }").unwrap();
+            assert_eq!(own.secret.unwrap().as_str(), name);
+        }
+        let azure = named("azure", "{ url = 'https://models.example' }").unwrap();
+        assert_eq!(azure.header, KeyHeader::ApiKey);
         let other = named("anthropic", "{ secret = 'work', max_requests = 3 }").unwrap();
         assert_eq!(other.secret.unwrap().as_str(), "work");
         let file = named("anthropic", "{ key_file = '/k' }").unwrap();

@@ -1,5 +1,6 @@
 //! Converts the daemon's configuration to that of its parts.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use ringback_agents::preset::{preset, presets};
 use ringback_broker::{
     AgentCommand, ConfigView, Confinement, ContainerSettings, InsideProgram, LineSettings,
     NoGardenProcess, SandboxRules, SessionDoors, SessionSettings,
@@ -14,7 +16,9 @@ use ringback_broker::{
 use ringback_edge_hoot::{Clock, Ipc, ListenAddresses};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
-use ringback_egress::{KeyFile, KeySource, ModelDoors, Provider, Vault};
+use ringback_egress::{
+    KeyFile, KeySource, ModelDoors, Provider, ProviderError, SecretError, Vault,
+};
 use ringback_inside_embed::Unpacked;
 use ringback_proto::request::SpendLimits;
 use ringback_proto::secret::Secret;
@@ -25,7 +29,7 @@ use ringback_studio_tools::Studio;
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
-use crate::config::{Config, ConfigError, Millis, ProviderEntry, Seconds, TlsFiles};
+use crate::config::{Config, ConfigError, KnownProvider, Millis, ProviderEntry, Seconds, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest known work took hours. It ends calls that would otherwise never end.
@@ -101,8 +105,10 @@ impl InsideProgram for Embedded {
 fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
     let keys = &config.sessions;
     let mut agents = keys.agents.0.clone();
-    if keys.agent != SCRIPTED_NAME && !agents.contains_key(&keys.agent) {
-        let names = agents.keys().map(String::as_str).chain([SCRIPTED_NAME]);
+    let is_known = |name: &String| agents.contains_key(name) || preset(name).is_some();
+    if keys.agent != SCRIPTED_NAME && !is_known(&keys.agent) {
+        let presets = presets().iter().map(|preset| preset.name.as_str());
+        let names = agents.keys().map(String::as_str).chain([SCRIPTED_NAME]).chain(presets);
         let names = names.collect::<Vec<_>>().join(", ");
         let reason = format!("unknown agent `{}`; known agents: {names}", keys.agent);
         return Err(bad(config, "sessions.agent", reason));
@@ -147,15 +153,30 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
 /// Returns the model proxies of the configured providers; checks their keys and roots.
 pub(super) fn model_doors(config: &Config) -> Result<ModelDoors, ConfigError> {
     let vault = Arc::new(config.vault());
+    let used: BTreeSet<_> =
+        config.sessions.agents.0.values().filter_map(|agent| agent.provider.as_deref()).collect();
     let providers = config.providers_in_use().into_iter();
-    let providers = providers.map(|(name, entry)| (name, provider(&entry, &vault))).collect();
-    ModelDoors::new(ringback_egress::Config::default(), providers)
-        .map_err(|(name, error)| bad(config, &format!("providers.{name}"), error.to_string()))
+    let providers = providers.map(|(name, entry)| (provider(&name, &entry, &vault), name));
+    // A session may bring the key of a known provider that no configured agent uses.
+    let is_strict = |(provider, name): &(Provider, String)| {
+        used.contains(name.as_str())
+            || provider.variable.is_none()
+            || !matches!(provider.check(), Err(ProviderError::Key(SecretError::Missing { .. })))
+    };
+    let strict = providers.filter(is_strict).map(|(provider, name)| (name, provider)).collect();
+    let doors = ModelDoors::new(ringback_egress::Config::default(), strict)
+        .map_err(|(name, error)| bad(config, &format!("providers.{name}"), error.to_string()))?;
+    let known = config.providers_to_name().into_iter().map(|(name, entry)| {
+        let made = entry.map(|entry| provider(&name, &entry, &vault));
+        (name, made)
+    });
+    Ok(doors.with_known(known.collect()))
 }
 
 /// Returns the provider behind a model proxy.
-pub(crate) fn provider(model: &ProviderEntry, vault: &Arc<Vault>) -> Provider {
+pub(crate) fn provider(name: &str, model: &ProviderEntry, vault: &Arc<Vault>) -> Provider {
     let file = model.key_file.clone().map(|path| KeySource::File(KeyFile::new(path)));
+    let known = KnownProvider::of(name);
     let secret = model.secret.clone();
     let secret = secret.map(|name| KeySource::Secret { name, vault: Arc::clone(vault) });
     Provider {
@@ -165,6 +186,8 @@ pub(crate) fn provider(model: &ProviderEntry, vault: &Arc<Vault>) -> Provider {
         ca_file: model.ca_file.clone(),
         requests_max: model.max_requests,
         prices: model.prices.clone(),
+        api: known.and_then(|known| known.api),
+        variable: known.and_then(|known| known.variables.first().copied()),
     }
 }
 

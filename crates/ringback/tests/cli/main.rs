@@ -11,6 +11,7 @@ mod mcp;
 mod models;
 mod network;
 mod offer;
+mod one_command;
 mod protection;
 mod run;
 mod sandbox;

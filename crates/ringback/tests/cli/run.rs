@@ -36,8 +36,9 @@ pub(crate) fn run(daemon: &Daemon, arguments: &[&str]) -> Run {
 
 fn agent(daemon: &Daemon, dir: &Path, script: &str, more: &[&str]) -> Run {
     let dir = dir.to_str().unwrap();
+    let agent = if more.contains(&"--agent") { &[][..] } else { &["--agent", "scripted"][..] };
     let words = ["run", script, "--dir", dir, "--tool", "notify=tr a-z A-Z"];
-    run(daemon, &[&words, more].concat())
+    run(daemon, &[&words, agent, more].concat())
 }
 
 /// Returns the newest session.
@@ -156,7 +157,10 @@ fn what_cannot_be_run_says_so_and_leaves_nothing() {
     let unknown = agent(&daemon, &dir, SCRIPT, &["--agent", "gandalf"]);
     assert!(unknown.code == 1 && unknown.stderr.contains("scripted"), "{unknown:?}");
     let preset = agent(&daemon, &dir, SCRIPT, &["--agent", "goose"]);
-    assert!(preset.stderr.contains("[sessions.agents.goose]"), "{preset:?}");
+    assert!(preset.stderr.contains("ringback secret set openai"), "{preset:?}");
+    assert!(preset.stderr.contains("OPENAI_API_KEY"), "{preset:?}");
+    let none = run(&daemon, &["run", SCRIPT, "--dir", dir.to_str().unwrap()]);
+    assert!(none.code == 2 && none.stderr.contains("no agent is installed"), "{none:?}");
     let tool = agent(&daemon, &dir, SCRIPT, &["--tool", "notify=notify.sh"]);
     assert!(tool.code == 2 && tool.stderr.contains("`./notify.sh`"), "{tool:?}");
     let text = dir.join("old.txt");
@@ -234,7 +238,15 @@ fn interrupted_by(signal: Signal) {
     let script = r#"{"write":{"path":"new.txt","text":"new\n"}}
 {"say":"waiting"}
 {"sleep_ms":100000}"#;
-    let mut command = daemon.client(&["run", script, "--json", "--dir", dir.to_str().unwrap()]);
+    let mut command = daemon.client(&[
+        "run",
+        script,
+        "--agent",
+        "scripted",
+        "--json",
+        "--dir",
+        dir.to_str().unwrap(),
+    ]);
     let out = daemon.home().join("out");
     command.stdout(fs::File::create(&out).unwrap());
     let mut child = command.spawn().unwrap();
@@ -263,7 +275,7 @@ fn what_an_agent_asks_is_answered_from_the_keyboard() {
     let script = r#"{"ask":{"tool":"rm"}}
 {"expect":{"is_error":false}}
 {"write":{"path":"new.txt","text":"allowed\n"}}"#;
-    let words = ["run", script, "--dir", dir.to_str().unwrap()];
+    let words = ["run", script, "--permissions", "ask", "--dir", dir.to_str().unwrap()];
     let shown = run_with(&mut daemon.client(&words), b"nonsense\nonce\n").done();
     assert!(shown.stdout.contains("? Allow `rm`?\n"), "{shown:?}");
     let choices = "  1  Allow once\n  2  Reject\ntype a number and press Enter\n";

@@ -182,8 +182,16 @@ fn a_paused_session_is_shown_and_answered_from_elsewhere() {
 fn a_run_that_takes_too_long_is_asked_about() {
     let world = world(&[1], "");
     let dir = world.dir.path().join("work");
-    let words =
-        ["run", r#"{"sleep_ms":600000}"#, "--max-time", "1s", "--dir", dir.to_str().unwrap()];
+    let words = [
+        "run",
+        r#"{"sleep_ms":600000}"#,
+        "--agent",
+        "scripted",
+        "--max-time",
+        "1s",
+        "--dir",
+        dir.to_str().unwrap(),
+    ];
     let mut command = world.daemon.client(&words);
     let run = run_with(command.env("PATH", "/usr/bin:/bin").stdin(Stdio::piped()), b"2\n");
     assert_eq!(run.code, 1, "{run:?}");

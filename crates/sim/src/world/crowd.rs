@@ -215,8 +215,13 @@ impl Room {
     /// Takes calls for a while; pending ones are then cut off, or not.
     async fn attend(self: &Arc<Self>, rng: &mut StdRng) {
         let timeout_ms = Some(rng.random_range(500..8000));
-        let tool =
-            CallerTool { name: TOOL.to_owned(), description: None, input_schema: None, timeout_ms };
+        let tool = CallerTool {
+            name: TOOL.to_owned(),
+            description: None,
+            input_schema: None,
+            timeout_ms,
+            allowed: false,
+        };
         if self.declare(vec![tool]).is_err() {
             return;
         }

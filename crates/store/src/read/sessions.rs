@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::money::MicroUsd;
 use ringback_proto::principal::PrincipalId;
-use ringback_proto::record::{SessionRecord, SessionState, SpendingRecord, UnixMs};
+use ringback_proto::record::{SessionChoice, SessionRecord, SessionState, SpendingRecord, UnixMs};
 use ringback_proto::request::{ModelUsage, SpendLimits};
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::page::{self, Origin, Page, PageStart, RowVisibility};
 use crate::error::ReadError;
-use crate::row::{Columns, int, owner_bytes, session_state_int};
+use crate::row::{Columns, damaged, int, owner_bytes, session_state_int};
 use crate::store::Store;
 
 pub(super) const PAGE_OF_ALL: &str = "SELECT n FROM session
@@ -197,6 +198,17 @@ fn session(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
         key: row.opt_id("key", TokenId::from_random)?,
         network: row.opt_network()?,
         spending: spending(row)?,
+        choice: choice(row)?,
+    })
+}
+
+fn choice(row: &Row<'_>) -> rusqlite::Result<SessionChoice> {
+    let permissions = row.get::<_, Option<String>>("permissions")?;
+    let mode = |text: String| text.parse().map_err(|_| damaged("permissions", Type::Text));
+    Ok(SessionChoice {
+        provider: row.get("provider")?,
+        model: row.get("model")?,
+        permissions: permissions.map(mode).transpose()?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::network::NetworkPolicy;
-use ringback_proto::permission::PermissionPolicy;
+use ringback_proto::permission::{PermissionMode, PermissionPolicy};
 use ringback_proto::record::{
     ProjectImage, ProjectRecord, SessionRecord, SessionState, SpendingRecord, UnixMs,
     WorkspaceRecord,
@@ -149,8 +149,9 @@ pub(super) fn session_created(
         .prepare_cached(
             "INSERT INTO session (id, project, workspace, owner, parent, root, depth, agent, state,
                  created_at, updated_at, ended_at, key, network, max_tokens, max_time_ms,
-                 max_micro_usd)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                 max_micro_usd, provider, model, permissions)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                 ?18, ?19, ?20)",
         )?
         .execute(params![
             session.id.as_bytes(),
@@ -170,6 +171,9 @@ pub(super) fn session_created(
             opt_int(session.spending.limits.max_tokens),
             opt_int(session.spending.limits.max_time_ms),
             opt_int(session.spending.limits.max_micro_usd.map(|max| max.0)),
+            session.choice.provider,
+            session.choice.model,
+            session.choice.permissions.map(PermissionMode::name),
         ]);
     taken(inserted, || format!("session {}", session.id))?;
     connection

@@ -3,10 +3,11 @@
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::money::MicroUsd;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
+use ringback_proto::permission::PermissionMode;
 use ringback_proto::principal::{KeyLevel, Level, PrincipalId, Target};
 use ringback_proto::record::{
-    ProjectImage, ProjectRecord, Record, SessionRecord, SessionState, SpendingRecord, TokenRecord,
-    WorkspaceRecord,
+    ProjectImage, ProjectRecord, Record, SessionChoice, SessionRecord, SessionState,
+    SpendingRecord, TokenRecord, WorkspaceRecord,
 };
 use ringback_proto::request::{ModelUsage, ProjectLimits, SpendLimits};
 use ringback_store::{CommitError, Page, ReadError, RowVisibility, SessionFilter, WriteOutcome};
@@ -69,6 +70,7 @@ pub(crate) fn session_record(n: u64, of: u64, owner: PrincipalId) -> SessionReco
         key: None,
         network: None,
         spending: SpendingRecord::default(),
+        choice: SessionChoice::default(),
     }
 }
 
@@ -201,6 +203,11 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
         key: Some(TokenId::from_random(bytes16(4))),
         network: Some(NetworkPolicy::of(NetworkMode::Full)),
         spending: spent(7),
+        choice: SessionChoice {
+            provider: Some("ollama".to_owned()),
+            model: Some("small:1b".to_owned()),
+            permissions: Some(PermissionMode::Deny),
+        },
         ..session_record(1, 1, owner(3))
     };
     test.commit(vec![

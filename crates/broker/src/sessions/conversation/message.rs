@@ -18,9 +18,10 @@ use ringback_proto::{Error, ErrorKind, Result};
 
 use crate::failure;
 use crate::sessions::conversation::events::event;
+use crate::sessions::lifecycle::choice::StartChoice;
 use crate::sessions::lifecycle::keeper::{Message, Order};
 use crate::sessions::offers::check_server;
-use crate::sessions::{LiveSession, Origin, Sessions, StartSession};
+use crate::sessions::{LiveSession, ModelProgress, Origin, Sessions, StartSession};
 use crate::sync::lock;
 
 /// The longest message.
@@ -104,6 +105,7 @@ impl Sessions {
             (Some(session), _) => {
                 check_no_network(&request)?;
                 check_no_limits(&request)?;
+                check_no_permissions(&request)?;
                 self.named_session(principal, session, &request).await?
             }
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
@@ -115,6 +117,7 @@ impl Sessions {
         if let Some(offer) = offer {
             self.offers.take_offer(principal, found.place.id, offer).await?;
         }
+        self.check_ready(&found).await?;
         self.put_files(found.place.workspace, &request.attachments).await?;
         if let Some(live) = self.register.live(found.place.id)
             && principal.held_by.is_none()
@@ -199,7 +202,7 @@ impl Sessions {
             spawned: false,
             workspace_created: false,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
-            confined: self.sandboxes.confines(&live.agent),
+            confined: self.sandboxes.confines(&live.chosen.name),
             url: None,
             token: None,
         }
@@ -243,8 +246,10 @@ impl Sessions {
             origin,
             network: None,
             limits: None,
+            choice: StartChoice::default(),
         };
         let found = self.spawn(start).await?;
+        self.check_ready(&found).await?;
         self.deliver(found, message, Vec::new())
     }
 
@@ -258,6 +263,7 @@ impl Sessions {
         let live = lock(&self.register.table).find(session).filter(|(_, state)| state.is_live());
         if let Some((place, _)) = live {
             check_no_key(request)?;
+            self.take_model_key(principal, session, request)?;
             return Ok(Recipient { place, spawned: false, made_workspace: false });
         }
         if record.state == SessionState::Ended || record.parent.is_some() {
@@ -282,9 +288,43 @@ impl Sessions {
             origin: Origin::Again(Box::new(record)),
             network: None,
             limits: None,
+            choice: StartChoice {
+                model: request.model.as_deref().cloned(),
+                key: request.model_key.clone(),
+                permissions: None,
+            },
         };
         let found = self.spawn(start).await?;
         Ok(Recipient { spawned: false, ..found })
+    }
+
+    /// Checks that a session's agent can ask its model; a session that was started for the message
+    /// and cannot is ended.
+    async fn check_ready(self: &Arc<Self>, found: &Recipient) -> Result<()> {
+        let Some(live) = self.register.live(found.place.id) else { return Ok(()) };
+        let ready = self.choices.check_key(&live).await;
+        if ready.is_err() && found.spawned {
+            let (id, why) = (found.place.id, "its provider has no key");
+            self.end_session(id, SessionState::Failed, why).await?;
+        }
+        ready
+    }
+
+    /// Takes the key of a live session's provider from its owner.
+    fn take_model_key(
+        &self,
+        principal: &Principal,
+        session: SessionId,
+        request: &SessionMessageRequest,
+    ) -> Result<()> {
+        let Some(live) = self.register.live(session) else { return Ok(()) };
+        let model = request.model.as_deref();
+        if model.is_some() || request.model_key.is_some() {
+            policy::no_agent(principal, "choosing the model of a session")?;
+        }
+        live.chosen.check_kept(model)?;
+        let key = request.model_key.as_ref();
+        key.map_or(Ok(()), |key| live.chosen.take_key(principal, model, key))
     }
 
     async fn session_in(
@@ -313,14 +353,26 @@ impl Sessions {
                 check_no_network(request)?;
                 check_no_limits(request)?;
                 check_no_key(request)?;
+                check_no_model(request)?;
+                check_no_permissions(request)?;
                 return Ok(Recipient { place, spawned: false, made_workspace: false });
             }
         }
         let (principal, agent) = (Arc::clone(principal), request.agent.clone());
         let (key, origin) = (request.api_key.clone(), Origin::of(&principal));
         let (network, limits) = (request.network.as_deref().cloned(), request.limits);
-        let start =
-            StartSession { principal, project, workspace, agent, key, origin, network, limits };
+        let (model, permissions) = (request.model.as_deref().cloned(), request.permissions);
+        let start = StartSession {
+            principal,
+            project,
+            workspace,
+            agent,
+            key,
+            origin,
+            network,
+            limits,
+            choice: StartChoice { model, key: request.model_key.clone(), permissions },
+        };
         self.spawn(start).await
     }
 
@@ -366,6 +418,7 @@ impl Sessions {
             table.begin_turn(place.id)?;
             table.last_index(place.id)
         };
+        *lock(&live.model) = ModelProgress::default();
         let attached = attached(files);
         let role = Some("user".to_owned());
         let text = Some(crate::sessions::conversation::events::bounded(message.clone()));
@@ -385,7 +438,7 @@ impl Sessions {
             spawned: found.spawned,
             workspace_created: found.made_workspace,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
-            confined: self.sandboxes.confines(&live.agent),
+            confined: self.sandboxes.confines(&live.chosen.name),
             url: None,
             token: None,
         })
@@ -428,6 +481,26 @@ fn check_no_key(request: &SessionMessageRequest) -> Result<()> {
     let message = "this session runs with the key it was started with; start another with \
                    `create_workspace`, or end this one first";
     Err(Error::invalid_field("api_key", message))
+}
+
+/// Rejects a model for a session that was found by its workspace.
+fn check_no_model(request: &SessionMessageRequest) -> Result<()> {
+    if request.model.is_none() && request.model_key.is_none() {
+        return Ok(());
+    }
+    let message = "this session runs with the model it was started with; start another with \
+                   `create_workspace`";
+    Err(Error::invalid_field("model", message))
+}
+
+/// Rejects permissions for a session that exists: its project's may be changed.
+fn check_no_permissions(request: &SessionMessageRequest) -> Result<()> {
+    if request.permissions.is_none() {
+        return Ok(());
+    }
+    let message = "the session already exists and keeps its permissions; change those of its \
+                   project with `project_update`";
+    Err(Error::invalid_field("permissions", message))
 }
 
 /// Returns the files for the agent. Content that does not fit in its input line is left out, so

@@ -1,5 +1,7 @@
-//! The answers to agents' permission requests, in this order: the rules of the project, the
-//! project's `otherwise`, the agent's own setting, the default of all sessions.
+//! The answers to agents' permission requests, in this order: the rules of the project, tools that
+//! their callers allow, what was chosen for the session, the project's `otherwise`, the agent's own
+//! setting, the default of all sessions. A project's `otherwise` of `deny` comes before tools that
+//! callers allow, unless something else was chosen for the session.
 
 use ringback_agents::{PatternError, Permissions, Policy};
 use ringback_proto::ids::ProjectId;
@@ -7,20 +9,24 @@ use ringback_proto::permission::{PermissionMode, PermissionPolicy};
 use ringback_proto::principal::Principal;
 use ringback_proto::{Error, Result};
 
+use crate::sessions::lifecycle::choice::ChosenAgent;
 use crate::sessions::{ELSEWHERE, SessionSettings, Sessions};
 use crate::sync::lock;
 
 /// Builds the policy for an agent.
 fn policy(
     project: Option<&PermissionPolicy>,
+    chosen: Option<PermissionMode>,
     usual: Permissions,
 ) -> std::result::Result<Policy, PatternError> {
-    let Some(project) = project else { return Ok(usual.into()) };
+    let Some(project) = project else { return Ok(chosen.map_or(usual, answer).into()) };
     let rules = project.rules.iter().map(|rule| (rule.tool.as_str(), answer(rule.answer)));
-    Policy::new(project.otherwise.map_or(usual, answer), rules)
+    let policy = Policy::new(chosen.or(project.otherwise).map_or(usual, answer), rules)?;
+    let is_closed = chosen.is_none() && project.otherwise == Some(PermissionMode::Deny);
+    Ok(if is_closed { policy.closed() } else { policy })
 }
 
-const fn answer(mode: PermissionMode) -> Permissions {
+pub(in crate::sessions) const fn answer(mode: PermissionMode) -> Permissions {
     match mode {
         PermissionMode::Deny => Permissions::Deny,
         PermissionMode::Ask => Permissions::Ask,
@@ -28,7 +34,7 @@ const fn answer(mode: PermissionMode) -> Permissions {
     }
 }
 
-const fn mode(permissions: Permissions) -> PermissionMode {
+pub(in crate::sessions) const fn mode(permissions: Permissions) -> PermissionMode {
     match permissions {
         Permissions::Deny => PermissionMode::Deny,
         Permissions::Ask => PermissionMode::Ask,
@@ -45,8 +51,9 @@ impl SessionSettings {
 
     /// Returns the strictest answer in the settings of all agents.
     fn permissions_least(&self) -> PermissionMode {
+        // Presets need no configuration, and use the default.
         let own = self.agents.keys().map(|agent| mode(self.permissions_of(agent)));
-        own.min().unwrap_or(mode(self.permissions))
+        own.fold(mode(self.permissions), PermissionMode::min)
     }
 }
 
@@ -60,7 +67,7 @@ impl Sessions {
     ) -> Result<()> {
         let refused = |message: String| Error::invalid_field("permissions", message);
         wanted.check().map_err(|error| refused(error.to_string()))?;
-        policy(Some(wanted), Permissions::Ask).map_err(|error| refused(error.to_string()))?;
+        policy(Some(wanted), None, Permissions::Ask).map_err(|error| refused(error.to_string()))?;
         let least = self.kernel.config.sessions.permissions_least();
         if wanted.most().is_some_and(|most| most > least) {
             ringback_core::policy::may_loosen(
@@ -75,9 +82,11 @@ impl Sessions {
     pub(in crate::sessions) fn policy_for(
         &self,
         project: Option<&PermissionPolicy>,
-        agent: &str,
+        chosen: &ChosenAgent,
     ) -> std::result::Result<Policy, PatternError> {
-        policy(project, self.kernel.config.sessions.permissions_of(agent))
+        let usual = chosen.command.permissions;
+        let usual = usual.unwrap_or(self.kernel.config.sessions.permissions);
+        policy(project, chosen.choice.permissions, usual)
     }
 
     /// Applies a project's permissions to its live sessions, from their next request on.
@@ -93,8 +102,8 @@ impl Sessions {
         for (id, live) in live {
             let place = lock(&self.register.table).find(id).map(|(place, _)| place);
             let is_of_it = place.is_some_and(|place| place.project == project);
-            if is_of_it && live.agent != ELSEWHERE {
-                let policy = self.policy_for(wanted, &live.agent);
+            if is_of_it && live.chosen.name != ELSEWHERE {
+                let policy = self.policy_for(wanted, &live.chosen);
                 live.permissions.set(policy.map_err(crate::failure::internal)?);
             }
         }

@@ -159,11 +159,19 @@ impl AgentCommand {
         if place.inside.as_ref() == Some(program) {
             return Ok(Installed::default());
         }
-        let installed = programs.find(program).ok_or_else(|| self.not_here(program))?;
+        let installed = programs.find(program).or_else(|| self.find_packaged(programs));
+        let installed = installed.ok_or_else(|| self.not_here(program))?;
         if let Some(found) = installed.program.to_str() {
             found.clone_into(program);
         }
         Ok(installed)
+    }
+
+    /// Finds the program of a preset under the names that its packages give it.
+    fn find_packaged(&self, programs: &Programs) -> Option<Installed> {
+        let AgentProtocol::Preset(name) = &self.protocol else { return None };
+        let preset = preset(name).filter(|_| self.command.is_empty())?;
+        preset.other_names.iter().find_map(|name| programs.find(name))
     }
 
     fn not_here(&self, program: &str) -> String {

@@ -24,6 +24,7 @@ use crate::sessions::conversation::agent_events::shown;
 use crate::sessions::conversation::events::{bounded, event};
 use crate::sessions::conversation::redaction::Redactor;
 use crate::sessions::lifecycle::agent::{Answers, INSIDE, Place, Ready};
+use crate::sessions::lifecycle::choice::ChosenAgent;
 use crate::sessions::offers::RunningServer;
 use crate::sessions::{ELSEWHERE, Key, Sessions};
 use crate::sync::lock;
@@ -73,7 +74,7 @@ struct RunningAgent {
 pub(in crate::sessions) struct Keeper {
     sessions: Arc<Sessions>,
     place: SessionPlace,
-    agent: String,
+    chosen: ChosenAgent,
     kept: SupervisorSettings,
     done: watch::Sender<bool>,
     /// The conversation that the next agent continues; `None` if not looked up yet.
@@ -96,13 +97,12 @@ impl Keeper {
     pub(in crate::sessions) fn new(
         sessions: Arc<Sessions>,
         place: SessionPlace,
-        agent: &str,
+        chosen: ChosenAgent,
         kept: SupervisorSettings,
         done: watch::Sender<bool>,
     ) -> Self {
-        let agent = agent.to_owned();
         let conversation = kept.is_new.then_some(None);
-        Self { sessions, place, agent, kept, done, conversation }
+        Self { sessions, place, chosen, kept, done, conversation }
     }
 
     pub(in crate::sessions) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
@@ -165,7 +165,7 @@ impl Keeper {
         running: &mut Option<Box<RunningAgent>>,
         Message { text, attached }: Message,
     ) {
-        if self.agent == ELSEWHERE {
+        if self.chosen.name == ELSEWHERE {
             // The agent at the URL finds the message among the events.
             return self.turn_ended().await;
         }
@@ -202,8 +202,7 @@ impl Keeper {
 
     async fn start(&mut self) -> Result<RunningAgent, String> {
         let settings = &self.sessions.kernel.config.sessions;
-        let usual = settings.agents.get(&self.agent).cloned();
-        let usual = usual.ok_or_else(|| format!("unknown agent `{}`", self.agent))?;
+        let usual = Arc::clone(&self.chosen.command);
         self.sessions.disk.check_disk().await.map_err(|error| error.to_string())?;
         let has_network = self.has_network();
         let is_wanted = usual.wants_inside(settings.inside.is_some(), has_network);
@@ -244,7 +243,7 @@ impl Keeper {
             let project = self.sessions.kernel.read(move |store| store.project(id)).await;
             let project = project.map_err(|error| error.to_string())?;
             let project = project.ok_or_else(|| format!("project {id} no longer exists"))?;
-            let policy = self.sessions.policy_for(project.permissions.as_ref(), &self.agent);
+            let policy = self.sessions.policy_for(project.permissions.as_ref(), &self.chosen);
             let policy = policy.map_err(|error| chain(&error))?;
             let overall = policy.overall();
             // Unchanged since the policy was set; a later change sets its own.

@@ -1,7 +1,9 @@
-//! Starting, running and ending sessions: `start` sets one up, `keeper` supervises its agent, `end`
-//! tears it down; `remote` opens sessions for agents that run elsewhere.
+//! Starting, running and ending sessions: `choice` decides what one runs, `start` sets it up,
+//! `keeper` supervises its agent, `end` tears it down; `remote` opens sessions for agents that run
+//! elsewhere.
 
 pub(super) mod agent;
+pub(super) mod choice;
 pub(super) mod end;
 pub(super) mod keeper;
 pub(super) mod key;

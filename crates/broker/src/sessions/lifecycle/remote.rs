@@ -13,6 +13,7 @@ use ringback_proto::{Error, ErrorKind, Result};
 use ringback_store::RowVisibility;
 
 use crate::sessions::conversation::message::Offer;
+use crate::sessions::lifecycle::choice::StartChoice;
 use crate::sessions::{Origin, Sessions, StartSession, offered};
 use crate::sync::lock;
 
@@ -57,6 +58,7 @@ impl Sessions {
             origin,
             network: None,
             limits: None,
+            choice: StartChoice::default(),
         };
         let session = self.start_session(start).await?.id;
         let opened = self.equip_elsewhere(principal, session, offer).await;

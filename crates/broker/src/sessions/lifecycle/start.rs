@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::SharedPolicy;
-use ringback_agents::preset::preset;
 use ringback_core::sessions::{NewSession, SessionPlace};
 use ringback_proto::ids::{SessionId, WorkspaceId};
-use ringback_proto::network::NetworkPolicy;
+use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::Principal;
 use ringback_proto::record::{ProjectRecord, Record, SessionRecord, SessionState, WorkspaceRecord};
 use ringback_proto::request::SpendLimits;
@@ -17,6 +16,7 @@ use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 
+use crate::sessions::lifecycle::choice::{ChosenAgent, StartChoice};
 use crate::sessions::lifecycle::keeper::{Keeper, ORDERS_MAX, SupervisorSettings};
 use crate::sessions::reach::{Doors, Holder, Reach};
 use crate::sessions::{Account, Bearer, ELSEWHERE, Key, LiveSession, Sessions};
@@ -70,6 +70,8 @@ pub(crate) struct StartSession {
     pub(crate) network: Option<NetworkPolicy>,
     /// Its spending limits; the project's where absent.
     pub(crate) limits: Option<SpendLimits>,
+    /// What is chosen for its agent instead of what is configured.
+    pub(crate) choice: StartChoice,
 }
 
 impl Sessions {
@@ -87,13 +89,16 @@ impl Sessions {
                 Origin::New { .. } => start.project.agent.clone(),
             })
             .unwrap_or_else(|| settings.agent_default.clone());
-        self.check_agent(&agent)?;
+        let chosen = self.choices.choose(&start, &agent)?;
         if agent != ELSEWHERE {
             self.sandboxes.check_confinement(start.project.image.is_some()).await?;
             self.images.check_image(&start.project).await?;
             self.disk.check_disk().await?;
         }
-        let network = self.networks.network_of(&start, &agent)?;
+        let network = self.networks.network_of(&start, &chosen)?;
+        if network.as_ref().is_none_or(|network| network.mode >= NetworkMode::Model) {
+            self.choices.check_model(&chosen, &start.choice).await?;
+        }
         let now = self.kernel.now().unix;
         let workspace = start.workspace.clone().unwrap_or_else(|| WorkspaceRecord {
             id: WorkspaceId::from_random(self.kernel.entropy.bytes()),
@@ -106,7 +111,7 @@ impl Sessions {
             Origin::Again(record) => (record.id, self.next_index(record.id).await?),
         };
         let parent = start.origin.parent();
-        let account = self.budgets.account_of(&start, &agent, id)?;
+        let account = self.budgets.account_of(&start, &chosen, id)?;
         let place = lock(&self.register.table).start(NewSession {
             id,
             project: start.project.id,
@@ -116,7 +121,7 @@ impl Sessions {
             limits: settings.limits_of(&start.project.limits),
             next_index,
         })?;
-        let equipped = SessionChoices { agent: &agent, network, account };
+        let equipped = SessionChoices { chosen, network, account };
         let made = self.equip(&start, equipped, &workspace, place).await;
         if made.is_err() {
             let mut table = lock(&self.register.table);
@@ -129,27 +134,6 @@ impl Sessions {
         made
     }
 
-    /// Checks that an agent of this name is configured.
-    pub(crate) fn check_agent(&self, agent: &str) -> Result<()> {
-        if agent == ELSEWHERE || self.kernel.config.sessions.agents.contains_key(agent) {
-            return Ok(());
-        }
-        let names: Vec<_> = self.kernel.config.sessions.agents.keys().map(String::as_str).collect();
-        let how = match preset(agent) {
-            Some(_) => format!(
-                "add `[sessions.agents.{agent}]` with `preset = \"{agent}\"` to the configuration and \
-                 restart the daemon; `ringback agents check {agent}` shows what else it needs"
-            ),
-            None => "`ringback agents list` shows agents that need only a name".to_owned(),
-        };
-        let message = format!(
-            "unknown agent `{agent}`; the configuration has {}, and `{ELSEWHERE}` is for an agent \
-             that connects to the session's URL; {how}",
-            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-        );
-        Err(Error::invalid_field("agent", message))
-    }
-
     /// Returns the next event index of a continued session.
     async fn next_index(self: &Arc<Self>, session: SessionId) -> Result<u64> {
         let conversations = Arc::clone(&self.conversations);
@@ -160,7 +144,7 @@ impl Sessions {
     async fn equip(
         self: &Arc<Self>,
         start: &StartSession,
-        SessionChoices { agent, network, account }: SessionChoices<'_>,
+        SessionChoices { chosen, network, account }: SessionChoices,
         workspace: &WorkspaceRecord,
         place: SessionPlace,
     ) -> Result<SessionRecord> {
@@ -168,7 +152,7 @@ impl Sessions {
         let made = self.session_key(start, place.id, place.owner)?;
         let dir = self.make_dirs(workspace.id).await?;
         let reach = network.clone().map(Reach::new);
-        let holder = Holder { id: place.id, dir: &dir, agent, reach: reach.as_ref() };
+        let holder = Holder { id: place.id, dir: &dir, chosen: &chosen, reach: reach.as_ref() };
         let doors = self.networks.open_doors(holder)?;
         let mut records = Vec::new();
         if start.workspace.is_none() {
@@ -184,7 +168,7 @@ impl Sessions {
             parent: place.parent,
             root: place.root,
             depth: place.depth,
-            agent: agent.to_owned(),
+            agent: chosen.name.clone(),
             state: SessionState::Starting,
             created_at: now,
             updated_at: now,
@@ -192,6 +176,7 @@ impl Sessions {
             key: made.as_ref().map(|made| made.key.id),
             network,
             spending: account.record(place.id),
+            choice: chosen.choice.clone(),
         };
         match &start.origin {
             Origin::New { .. } => records.push(Record::SessionCreated(Box::new(record.clone()))),
@@ -211,7 +196,7 @@ impl Sessions {
             made.key
         });
         let is_new = matches!(start.origin, Origin::New { .. });
-        self.keep(place, agent, Parts { is_new, dir, doors, reach, account, key });
+        self.keep(place, Parts { is_new, chosen, dir, doors, reach, account, key });
         Ok(record)
     }
 
@@ -228,16 +213,20 @@ impl Sessions {
     }
 
     /// Hands a session to its supervisor.
-    fn keep(self: &Arc<Self>, place: SessionPlace, agent: &str, parts: Parts) {
-        let Parts { is_new, dir, doors, reach, account, key } = parts;
+    fn keep(self: &Arc<Self>, place: SessionPlace, parts: Parts) {
+        let Parts { is_new, chosen, dir, doors, reach, account, key } = parts;
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let (done, over) = watch::channel(false);
-        let permissions = SharedPolicy::default();
+        // Children use the tools of their root.
+        let root = self.register.live(place.root);
+        let permissions =
+            root.map_or_else(SharedPolicy::default, |root| root.permissions.with_same_tools());
         let live = Arc::new(LiveSession {
             orders,
             over,
             key: key.clone(),
-            agent: agent.to_owned(),
+            chosen: chosen.clone(),
+            model: Mutex::default(),
             dir: dir.clone(),
             doors: Mutex::new(Some(doors)),
             reach,
@@ -249,7 +238,7 @@ impl Sessions {
         lock(&self.register.live).insert(place.id, live);
         self.conversations.say_state(place.id, SessionState::Starting, None);
         let kept = SupervisorSettings { is_new, dir, key, permissions };
-        let keeper = Keeper::new(Arc::clone(self), place, agent, kept, done);
+        let keeper = Keeper::new(Arc::clone(self), place, chosen, kept, done);
         drop(self.kernel.tasks.spawn(keeper.run(inbox)));
     }
 
@@ -273,8 +262,8 @@ impl Sessions {
 }
 
 /// The choices made for a session before it is set up.
-struct SessionChoices<'a> {
-    agent: &'a str,
+struct SessionChoices {
+    chosen: ChosenAgent,
     network: Option<NetworkPolicy>,
     account: Account,
 }
@@ -282,6 +271,7 @@ struct SessionChoices<'a> {
 /// The parts of a live session besides its table entry.
 struct Parts {
     is_new: bool,
+    chosen: ChosenAgent,
     dir: Utf8PathBuf,
     doors: Doors,
     reach: Option<Reach>,

@@ -124,6 +124,9 @@ impl Offers {
                 "the token that started it",
             ));
         }
+        let is_allowed = |tool: &&CallerTool| tool.allowed;
+        let allowed = tools.iter().filter(is_allowed);
+        let allowed: Vec<_> = allowed.map(|tool| format!("{caller_id}_{}", tool.name)).collect();
         let tools = tools.into_iter().map(|tool| ToolOffer {
             name: tool.name,
             description: tool.description.unwrap_or_default(),
@@ -133,7 +136,11 @@ impl Offers {
         });
         let credential = self.identity.credential_of(principal)?;
         let tools = tools.collect();
-        self.callers.declare(&credential, place.root, caller_id, tools)
+        self.callers.declare(&credential, place.root, caller_id, tools)?;
+        if let Some(live) = self.register.live(place.root) {
+            live.permissions.allow(caller_id, &allowed);
+        }
+        Ok(())
     }
 
     /// Returns the input schema of a tool of the root of a session, by the name that its agent uses:
@@ -255,6 +262,7 @@ fn tools(listed: Vec<ServerTool>) -> Vec<CallerTool> {
         description: tool.description,
         input_schema: tool.input_schema.map(|schema| Raw(json(schema))),
         timeout_ms: None,
+        allowed: false,
     };
     listed.into_iter().map(tool).collect()
 }

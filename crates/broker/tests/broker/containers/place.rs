@@ -79,6 +79,8 @@ impl Place {
             caller_tools: None,
             network: None,
             limits: None,
+            model: None,
+            permissions: None,
         };
         let session: SessionResponse = call(&self.fixture, &self.who, spawn).await;
         end(&self.fixture, &self.who, session.session_id).await;

@@ -57,6 +57,7 @@ fn tool(name: &str, description: &str) -> CallerTool {
         description: Some(description.to_owned()),
         input_schema: None,
         timeout_ms: None,
+        allowed: false,
     }
 }
 

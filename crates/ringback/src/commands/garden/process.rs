@@ -77,7 +77,7 @@ pub(super) async fn run(
         ..Settings::new(daemon)
     };
     let mut signals = super::super::serve::Signals::new()?;
-    let telemetry = Telemetry::install(&config.log, &config.telemetry)?;
+    let telemetry = Telemetry::install(&config.log, &config.telemetry, None)?;
     let shutdown = async {
         tokio::select! {
             name = signals.next() => tracing::info!(signal = name, "the garden stops"),

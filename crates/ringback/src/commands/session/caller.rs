@@ -28,11 +28,13 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::offer::child::{Program, Progress, RunEnd};
 use crate::commands::offer::schema;
 use crate::commands::session::transcript::Transcript;
+use crate::commands::token::Lifetime;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
 /// How long one poll waits for a call.
 const WAIT_MS: u64 = 20_000;
+const MS_PER_SECOND: u64 = 1000;
 
 /// `NAME=COMMAND`: a tool and its command.
 #[derive(Debug, Clone)]
@@ -47,7 +49,8 @@ impl FromStr for LocalTool {
     fn from_str(text: &str) -> Result<Self, String> {
         let misfit = || "expected NAME=COMMAND, such as `notify=./notify.sh --loud`".to_owned();
         let (name, command) = text.split_once('=').ok_or_else(misfit)?;
-        let command: Vec<_> = command.split_whitespace().map(str::to_owned).collect();
+        let command = shlex::split(command)
+            .ok_or_else(|| format!("the quotes in `{command}` do not match"))?;
         if name.is_empty() || command.is_empty() {
             return Err(misfit());
         }
@@ -78,13 +81,17 @@ impl FromStr for ToolSchema {
 /// The tools this terminal offers to an agent.
 #[derive(Debug, Args)]
 pub struct CallerArgs {
-    /// A tool for the agent that runs COMMAND here (split on whitespace, no shell); may be given
-    /// several times
+    /// A tool for the agent that runs COMMAND here: words, quoted as for a shell, which does not
+    /// run; may be given several times
     #[arg(long = "tool", value_name = "NAME=COMMAND")]
     pub tools: Vec<LocalTool>,
     /// File with the JSON Schema of a tool's input [default: any object, preferably with a `text`]
     #[arg(long = "tool-schema", value_name = "NAME=FILE")]
     pub schemas: Vec<ToolSchema>,
+    /// How long a call of these tools may take, such as 30s, 15m or 2h [default: `caller_tools.timeout`
+    /// of the daemon, a minute]
+    #[arg(long, value_name = "DURATION")]
+    pub tool_timeout: Option<Lifetime>,
     /// Prefix for your tool names
     #[arg(long, value_name = "NAME", default_value = "here")]
     pub caller_id: String,
@@ -104,7 +111,8 @@ impl CallerArgs {
         }
         let declared = |tool: &LocalTool| {
             let schema = self.schemas.iter().find(|schema| schema.name == tool.name);
-            tool.declared(schema.map(|schema| schema.path.as_path()))
+            let timeout_ms = self.tool_timeout.map(|time| time.0.saturating_mul(MS_PER_SECOND));
+            tool.declared(schema.map(|schema| schema.path.as_path()), timeout_ms)
         };
         let tools = self.tools.iter().map(declared).collect::<Result<Vec<_>, _>>()?;
         Ok((!tools.is_empty()).then(|| SessionContext {
@@ -124,7 +132,11 @@ impl CallerArgs {
 
 impl LocalTool {
     /// Returns the declaration for the agent.
-    fn declared(&self, schema: Option<&Path>) -> Result<CallerTool, Failure> {
+    fn declared(
+        &self,
+        schema: Option<&Path>,
+        timeout_ms: Option<u64>,
+    ) -> Result<CallerTool, Failure> {
         let bytes = schema::of(schema)?.get().to_owned().into();
         Ok(CallerTool {
             name: self.name.clone(),
@@ -133,7 +145,9 @@ impl LocalTool {
                 self.command.join(" ")
             )),
             input_schema: Some(Raw(Any { format: Format::Json, bytes })),
-            timeout_ms: None,
+            timeout_ms,
+            // To name a command as a tool is to allow it.
+            allowed: true,
         })
     }
 
@@ -312,7 +326,9 @@ mod tests {
     fn a_tool_is_a_name_and_a_command() {
         let tool: LocalTool = "notify=./notify.sh --loud".parse().unwrap();
         assert_eq!((tool.name.as_str(), tool.command.len()), ("notify", 2));
-        for text in ["notify", "=x", "notify=", "notify= "] {
+        let quoted: LocalTool = r#"x=sh -c "echo hi" 'a b'"#.parse().unwrap();
+        assert_eq!(quoted.command, ["sh", "-c", "echo hi", "a b"]);
+        for text in ["notify", "=x", "notify=", "notify= ", "x=sh -c \"echo"] {
             assert!(text.parse::<LocalTool>().is_err(), "{text}");
         }
     }
@@ -327,11 +343,14 @@ mod tests {
         let args = |schemas: &[String]| CallerArgs {
             tools: vec!["notify=true".parse().unwrap()],
             schemas: schemas.iter().map(|schema| schema.parse().unwrap()).collect(),
+            tool_timeout: Some("2m".parse().unwrap()),
             caller_id: "here".to_owned(),
         };
         let declared = |schemas: &[String]| {
             let context = args(schemas).context().unwrap().unwrap();
-            context.caller_tools.unwrap().remove(0).input_schema.unwrap().0.bytes
+            let tool = context.caller_tools.unwrap().remove(0);
+            assert!(tool.allowed && tool.timeout_ms == Some(120_000), "{tool:?}");
+            tool.input_schema.unwrap().0.bytes
         };
         let any = schema::of(None).unwrap();
         assert_eq!(declared(&[]), any.get());

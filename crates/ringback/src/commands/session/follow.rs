@@ -19,6 +19,8 @@ use crate::failure::Failure;
 const WAIT_MS: u64 = 20_000;
 /// How often the time in the status line moves.
 const TICK: Duration = Duration::from_secs(1);
+/// How long the daemon's own answer to a question may take, which follows at once.
+const ANSWER_MS: u64 = 200;
 
 /// The last known state of a session.
 #[derive(Debug)]
@@ -49,7 +51,11 @@ pub(in crate::commands) async fn follow(
             session_id: session,
             since_index: Some(since),
             max_events: None,
-            wait_ms: Some(if rests { 0 } else { WAIT_MS }),
+            wait_ms: Some(match (rests, keyboard.is_stuck()) {
+                (true, _) => 0,
+                (false, true) => ANSWER_MS,
+                (false, false) => WAIT_MS,
+            }),
             include_children: true,
             follow: false,
         };
@@ -79,6 +85,9 @@ pub(in crate::commands) async fn follow(
         count(client, transcript, session, &page.events).await;
         // Not before: a later event of the page may have answered it.
         keyboard.ask()?;
+        if page.events.is_empty() {
+            keyboard.check_unstuck()?;
+        }
         let state = page.status;
         // Only when no events are left: the state is newer than the events read so far.
         if rests && page.events.is_empty() && !is_at_work(state, until_idle) {

@@ -1,11 +1,12 @@
 //! Input typed while an agent is watched: answers to its questions, and messages.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 use ringback_client::Client;
 use ringback_proto::ErrorKind;
 use ringback_proto::ids::SessionId;
+use ringback_proto::permission::PermissionMode;
 use ringback_proto::request::{
     PermissionAnswer, PermissionChoice, SessionEventInfo, SessionMessageRequest,
 };
@@ -36,7 +37,12 @@ pub(in crate::commands) struct Keyboard {
     is_asked: bool,
     /// The question that was answered here; its answer is on the screen already.
     answered: Option<String>,
+    /// Whether a question is a failure, because no one is at a terminal to answer it.
+    is_unattended: bool,
 }
+
+/// Prefix of the ids of questions at a limit. They wait for a while, and then end the work.
+const LIMIT_ID: &str = "limit-";
 
 impl Keyboard {
     /// Creates a keyboard that answers questions.
@@ -50,7 +56,15 @@ impl Keyboard {
             questions: VecDeque::new(),
             is_asked: false,
             answered: None,
+            is_unattended: false,
         }
+    }
+
+    /// Makes questions a failure without a terminal, unless it was said how they are answered.
+    #[must_use]
+    pub(in crate::commands) fn with_permissions(self, said: Option<PermissionMode>) -> Self {
+        let is_unattended = said.is_none() && !io::stdin().is_terminal();
+        Self { is_unattended, ..self }
     }
 
     /// Creates a keyboard that answers questions and sends everything else to an agent.
@@ -101,6 +115,9 @@ impl Keyboard {
         let Some(question) = self.questions.front().filter(|_| !self.is_asked) else {
             return Ok(());
         };
+        if self.is_unattended && !is_limit(question) {
+            return Ok(());
+        }
         self.transcript.question(question)?;
         self.is_asked = true;
         if self.lines.is_none() && !self.has_ended {
@@ -112,6 +129,21 @@ impl Keyboard {
             self.offer_choices();
         }
         Ok(())
+    }
+
+    /// Whether a question waits that no one is there to answer. The daemon may still answer it: its
+    /// own answer is the next event.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.is_unattended && self.questions.iter().any(|question| !is_limit(question))
+    }
+
+    /// Fails if a question waits that no one is there to answer.
+    pub(super) fn check_unstuck(&self) -> Result<(), Failure> {
+        let mut questions = self.questions.iter().filter(|question| !is_limit(question));
+        match questions.next() {
+            Some(question) if self.is_unattended => Err(unanswerable(question)),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Waits for the next input line; `None` when the input of a talking keyboard has ended. Never
@@ -189,6 +221,19 @@ impl Keyboard {
         let choices: String = choices.map(choice).collect();
         self.transcript.remark(format_args!("{choices}type a number and press Enter"));
     }
+}
+
+fn unanswerable(question: &SessionEventInfo) -> Failure {
+    let tool = one_line(question.tool_name.as_deref().unwrap_or_default());
+    Failure::Wrong(format!(
+        "the agent asks for permission (`{tool}`), and there is no terminal to answer; pass \
+         `--permissions allow` or `deny`, or `--permissions ask` and answer on standard input or with \
+         `ringback session answer`"
+    ))
+}
+
+fn is_limit(question: &SessionEventInfo) -> bool {
+    question.request_id.as_ref().is_some_and(|id| id.starts_with(LIMIT_ID))
 }
 
 /// Finds the option that an input line names, by number or id.

@@ -8,6 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use ringback_client::Client;
 use ringback_proto::ErrorKind;
 use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::permission::PermissionMode;
 use ringback_proto::request::{
     ProjectCreateRequest, ProjectListRequest, SessionEndRequest, SessionMessageRequest,
 };
@@ -18,8 +19,10 @@ use super::caller::{self, CallerArgs};
 use super::follow::{self, SessionStatus};
 use super::keyboard::Keyboard;
 use super::transcript::Transcript;
+use crate::commands::choice::{Caller, ChoiceArgs, Chosen, model_failure};
 use crate::commands::network::NetworkArgs;
 use crate::commands::spending::SpendArgs;
+use crate::config::Environment;
 use crate::connection::{Interrupts, Target};
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -44,6 +47,9 @@ pub struct StartArgs {
     /// Agent [default: the project's]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// Its model and permissions.
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
     /// File with a token that becomes the agent's key for the daemon's own tools [default: a key
     /// with the project's scope]
     #[arg(long, value_name = "FILE")]
@@ -59,21 +65,36 @@ pub struct StartArgs {
     pub follow: bool,
 }
 
-pub(super) async fn run(args: StartArgs, target: &Target, screen: Screen) -> Result<(), Failure> {
+pub(super) async fn run(
+    args: StartArgs,
+    target: &Target,
+    environment: &Environment,
+    screen: Screen,
+) -> Result<(), Failure> {
     let client = target.connect().await?;
     let interrupts = Interrupts::listen()?;
     let project = project(&client, args.project.as_deref()).await?;
     // Not interruptible: a session without a known id could not be ended.
-    let session = start(&client, &args, project).await?;
+    let call = Caller { client: &client, target, environment };
+    let chosen = args.choice.choose(&call, project, args.agent.as_deref(), false).await?;
+    let key = chosen.key.clone();
+    let session = start(&client, &args, project, chosen).await?;
     if !screen.is_json() {
         screen.remark(format_args!("session {session}; Ctrl-C ends it"));
     }
-    let shown =
-        interrupts.during(watch(&client, screen, session, &args.caller, !args.follow)).await;
+    let said = args.choice.permissions;
+    let work = async {
+        watch(&client, screen, session, &args.caller, said, !args.follow).await?;
+        match model_failure(&client, screen, session, key.as_ref()).await? {
+            (_, None) => Ok(()),
+            (_, Some(unanswered)) => Err(Failure::Wrong(unanswered)),
+        }
+    };
+    let shown = interrupts.during(work).await;
     // Also after Ctrl-C: an agent is useless without its tools.
     let ended = end(&client, session).await;
     client.close().await;
-    shown.map(drop).and(ended)
+    shown.and(ended)
 }
 
 /// Shows what an agent does, relays its questions and serves its calls, until it is done.
@@ -82,10 +103,11 @@ pub(in crate::commands) async fn watch(
     screen: Screen,
     session: SessionId,
     caller: &CallerArgs,
+    said: Option<PermissionMode>,
     until_idle: bool,
 ) -> Result<SessionStatus, Failure> {
     let transcript = Transcript::new(screen, session, &caller.names());
-    let mut keyboard = Keyboard::answering(screen, &transcript);
+    let mut keyboard = Keyboard::answering(screen, &transcript).with_permissions(said);
     tokio::select! {
         shown = follow::follow(client, &transcript, session, until_idle, &mut keyboard) => shown,
         served = caller::serve(client, screen, &transcript, session, &caller.tools) => {
@@ -110,21 +132,27 @@ async fn start(
     client: &Client,
     args: &StartArgs,
     project: ProjectId,
+    chosen: Chosen,
 ) -> Result<SessionId, Failure> {
     let context = args.caller.context()?;
     let api_key = args.key_file.as_deref().map(read_key).transpose()?;
     // A new workspace, so that two terminals do not share a session by accident.
-    let request = SessionMessageRequest {
+    let mut request = SessionMessageRequest {
         project_id: Some(project),
         message: args.message.clone(),
         create_workspace: true,
-        agent: args.agent.clone(),
+        agent: chosen.agent,
         context,
         api_key,
         network: args.network.policy()?.map(Box::new),
         limits: args.spending.limits(),
+        model: chosen.model.map(Box::new),
+        permissions: args.choice.permissions,
         ..Default::default()
     };
+    if let Some(key) = chosen.key {
+        key.add_to(&mut request);
+    }
     let sent = client.call::<SessionMessage>(request).await?;
     Ok(sent.session_id)
 }

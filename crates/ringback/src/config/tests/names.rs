@@ -130,7 +130,7 @@ fn a_bare_number_keeps_its_unit_for_every_key() {
         assert_eq!(shown(&config, &key), expected, "{name}");
         n_keys += 1;
     }
-    assert_eq!(n_keys, 31, "every key with a unit is checked");
+    assert_eq!(n_keys, 33, "every key with a unit is checked");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use ringback_proto::any::{Any, Format};
 use ringback_proto::money::MicroUsd;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
-use ringback_proto::permission::PermissionPolicy;
+use ringback_proto::permission::{PermissionMode, PermissionPolicy};
 use ringback_proto::principal::KeyLevel;
 use ringback_proto::raw::Raw;
 use ringback_proto::record::SessionState;
@@ -63,18 +63,24 @@ fn caller_tools() -> Vec<CallerTool> {
             description: Some(awkward()),
             input_schema: Some(raw()),
             timeout_ms: Some(u64::MAX),
+            allowed: true,
         },
         CallerTool {
             name: awkward(),
             description: Some(String::new()),
             input_schema: Some(Raw(Any { format: Format::Json, bytes: "{}".into() })),
             timeout_ms: Some(0),
+            allowed: false,
         },
     ]
 }
 
 fn secret() -> Secret {
     Secret::new(format!("oub_{}", "0".repeat(64)))
+}
+
+fn model_choice() -> ModelChoice {
+    ModelChoice { provider: Some("ollama".into()), name: Some(awkward()), key_follows: true }
 }
 
 fn context() -> SessionContext {
@@ -191,6 +197,8 @@ sample!(
         caller_tools: None,
         network: None,
         limits: None,
+        model: None,
+        permissions: None,
     },
     Self {
         project_id: project(),
@@ -202,6 +210,8 @@ sample!(
         caller_tools: Some(caller_tools()),
         network: Some(network()),
         limits: Some(SpendLimits::default()),
+        model: Some(model_choice()),
+        permissions: Some(PermissionMode::Deny),
     }
 );
 sample!(
@@ -228,6 +238,7 @@ sample!(
         limits: None,
         working_ms: 0,
         paused: None,
+        model: None,
     },
     Self {
         session_id: session(),
@@ -261,6 +272,15 @@ sample!(
         limits: Some(spend_limits()),
         working_ms: u64::MAX,
         paused: Some(SessionPause { limit: awkward(), request_id: awkward(), until_ms: u64::MAX }),
+        model: Some(SessionModel {
+            provider: awkward(),
+            name: Some(awkward()),
+            failure: Some(ModelFailure {
+                status: Some(u16::MAX),
+                cause: awkward(),
+                key: Some("session".into()),
+            }),
+        }),
     }
 );
 sample!(
@@ -282,6 +302,9 @@ sample!(
         abort: false,
         network: None,
         limits: None,
+        model: None,
+        model_key: None,
+        permissions: None,
     },
     Self {
         project_id: Some(project()),
@@ -307,6 +330,9 @@ sample!(
         abort: true,
         network: Some(Box::new(NetworkPolicy::of(NetworkMode::Full))),
         limits: Some(spend_limits()),
+        model: Some(Box::new(model_choice())),
+        model_key: Some(secret()),
+        permissions: Some(PermissionMode::Allow),
     }
 );
 sample!(
