@@ -6,9 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use ringback_client::{
-    Client, Config, Credentials, StreamItem, Worker, WorkerCall, WorkerTools,
-};
+use ringback_client::{Client, Config, Credentials, StreamItem, Worker, WorkerCall, WorkerTools};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::data::Data;
 use ringback_proto::ready::OfferedTool;

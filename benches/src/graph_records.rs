@@ -8,7 +8,7 @@ use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash, ProjectId, Session
 use ringback_proto::principal::{KeyLevel, PrincipalId};
 use ringback_proto::record::{
     AnnotationRecord, HintRecord, IdentityKey, IdentityRecord, ProjectRecord, Record,
-    SessionRecord, SessionState, SourceRecord, SpendingRecord, WorkspaceRecord,
+    SessionChoice, SessionRecord, SessionState, SourceRecord, SpendingRecord, WorkspaceRecord,
 };
 use ringback_proto::request::{HintKind, ProjectLimits, SourceRole};
 use ringback_store::Store;
@@ -96,6 +96,7 @@ fn session_record(number: usize) -> Record {
         key: None,
         network: None,
         spending: SpendingRecord::default(),
+        choice: SessionChoice::default(),
     }))
 }
 

@@ -28,6 +28,9 @@ use crate::process::Server;
 use crate::settings::Settings;
 use crate::stored_records::{fill, id};
 
+/// Makes a request.
+type Request = fn() -> ToolRequest;
+
 const PAGE: &str = include_str!("../../docs/graph-query.md");
 const FEW: usize = 1000;
 const MANY: usize = 100_000;
@@ -64,7 +67,7 @@ const WORST: [&str; 2] = [
         count(DISTINCT printf('%30002d', x)) AS e FROM c",
 ];
 /// Calls of the graph that are no query.
-const CALLS_OF_GRAPH: [(&str, fn() -> ToolRequest); 3] = [
+const CALLS_OF_GRAPH: [(&str, Request); 3] = [
     ("graph_context, 100,000 stored", || ToolRequest::GraphContext(GraphContextRequest::default())),
     ("graph_context by vibe, 100,000 stored", || {
         let vibe_search = Some("slow warm".to_owned());
@@ -72,7 +75,7 @@ const CALLS_OF_GRAPH: [(&str, fn() -> ToolRequest); 3] = [
     }),
     ("graph_find by hint, 100,000 stored", || {
         let (kind, value) = graph_records::HINT;
-        let hints = Some(vec![GraphHint { kind, value: value.to_owned(), confidence: None }]);
+        let hints = vec![GraphHint { kind, value: value.to_owned(), confidence: None }];
         ToolRequest::GraphFind(GraphFindRequest { hints, ..Default::default() })
     }),
 ];
@@ -187,7 +190,8 @@ async fn keep_busy(client: Client, stop: Arc<AtomicBool>) {
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        let request = GraphQueryRequest { query: worst.to_owned(), variables: None, limit: None };
+        let request =
+            GraphQueryRequest { query: (*worst).to_owned(), variables: None, limit: None };
         // It ends when its time is up.
         drop(client.call::<GraphQuery>(request).await);
     }

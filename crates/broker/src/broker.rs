@@ -6,9 +6,7 @@ use std::time::Duration;
 use ringback_blobs::{Blobs, OpenBlobsError, Roots, RootsError, UploadLimits, Uploads};
 use ringback_core::deadline::Deadline;
 use ringback_core::jobs::StopReason;
-use ringback_core::policy::Visibility;
 use ringback_core::reply_mode::{ReplyMode, waiting};
-use ringback_core::stream_data::PublishedData;
 use ringback_core::{Now, policy};
 use ringback_proto::ids::CallId;
 use ringback_proto::principal::{Principal, PrincipalId};
@@ -31,8 +29,7 @@ use crate::garden::Monitor;
 use crate::handler::{self, SyncContext};
 use crate::identity::Credential;
 use crate::kernel::{
-    Alarm, Blocking, Clock, DataListener, Entropy, EventHub, Kernel, PendingRecords, Reserve,
-    Subscription, Tasks,
+    Alarm, Blocking, Clock, Entropy, EventHub, Kernel, PendingRecords, Reserve, Subscription, Tasks,
 };
 use crate::lines::{CallContext, Callers, LineRequest, Lines};
 use crate::native_call::NativeCall;
@@ -224,15 +221,6 @@ impl Broker {
         self.0.identity.tokens.credential(id)
     }
 
-    /// Returns which events a principal sees, besides those that everyone may see.
-    ///
-    /// # Errors
-    /// `unauthenticated` once the token is no longer valid.
-    pub fn event_sight(&self, credential: &Credential) -> Result<Visibility> {
-        let principal = credential.principal(self.0.kernel.now())?;
-        Ok(policy::sight(principal))
-    }
-
     /// Creates the first token of a new data directory, which may do everything. Returns `None` if
     /// tokens exist already.
     ///
@@ -262,20 +250,6 @@ impl Broker {
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         self.0.kernel.events.subscribe()
-    }
-
-    /// Returns a listener to the chunks of streams, for one who reads a [`Subscription`] with them.
-    #[must_use]
-    pub fn data_listener(&self) -> DataListener {
-        self.0.kernel.events.listener()
-    }
-
-    /// Returns whether a principal with a valid token may hear a chunk of a stream.
-    #[must_use]
-    pub fn may_hear(&self, id: PrincipalId, data: &PublishedData) -> bool {
-        let Some(credential) = self.credential(id) else { return false };
-        let principal = credential.principal(self.0.kernel.now());
-        principal.is_ok_and(|principal| data.is_visible(&policy::sight(principal)))
     }
 
     /// Returns the current time of the broker's clock.

@@ -123,7 +123,9 @@ impl IoPub {
     async fn publish_data(&self, data: &PublishedData) {
         let may_hear = |view: &_| match view {
             None => true,
-            Some(viewer) => self.broker.may_hear(*viewer, data),
+            Some(viewer) => {
+                self.views.sight_of(Some(*viewer)).is_some_and(|sight| data.is_visible(&sight))
+            }
         };
         let mut views = self.views.that_listen();
         views.retain(may_hear);

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use ringback_broker::{Broker, DataListener};
+use ringback_broker::{Broker, DataListener, Visibility};
 use ringback_proto::event::StreamData;
+use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
 use ringback_sync::lock;
 
@@ -38,13 +39,15 @@ struct Shared {
 struct ViewTable {
     /// Owners that subscribed to their own events.
     owners: HashSet<PrincipalId>,
+    /// Those of them whose tokens are narrowed to projects.
+    of_project: HashMap<ProjectId, HashSet<PrincipalId>>,
     /// Views in which someone listens to chunks, with the number of counts that missed them.
     listening: HashMap<View, u8>,
 }
 
 impl Views {
     pub(crate) fn new(broker: Broker, is_local: bool) -> Self {
-        let listener = broker.data_listener();
+        let listener = DataListener::of(&broker);
         Self(Arc::new(Shared { table: Mutex::default(), listener, broker, is_local }))
     }
 
@@ -53,10 +56,17 @@ impl Views {
     pub(crate) fn admission(&self) -> Admission {
         let views = self.clone();
         Arc::new(move |user_id, prefix| {
-            let Some(view) = views.view_of(user_id) else { return false };
-            let is_admitted = match view {
-                None => true,
-                Some(id) => prefix.starts_with(view_prefix(id).as_bytes()) && views.open(id),
+            let Some(sight) = views.sight_of(user_id) else { return false };
+            let is_own = |id| prefix.starts_with(view_prefix(id).as_bytes());
+            let (view, is_admitted) = match (user_id, sight) {
+                (None, _) | (Some(_), Visibility::All) => (None, true),
+                (Some(id), Visibility::Own { projects, .. }) => {
+                    (Some(id), is_own(id) && views.open(id, &projects))
+                }
+                // A session's key gets its own.
+                (Some(id), Visibility::Tree { .. }) => {
+                    (Some(id), is_own(id) && views.open(id, &[]))
+                }
             };
             if is_admitted && has_data(view, prefix) {
                 views.listen(view);
@@ -65,20 +75,31 @@ impl Views {
         })
     }
 
+    /// What a subscriber may see; `None` if its token is not valid.
+    pub(crate) fn sight_of(&self, user_id: Option<PrincipalId>) -> Option<Visibility> {
+        let Some(id) = user_id else { return self.0.is_local.then_some(Visibility::All) };
+        let credential = self.0.broker.credential(id)?;
+        credential.sight(self.0.broker.now()).ok()
+    }
+
     /// The view of a subscriber; `None` if its token is not valid.
     fn view_of(&self, user_id: Option<PrincipalId>) -> Option<View> {
-        let Some(id) = user_id else { return self.0.is_local.then_some(None) };
-        let credential = self.0.broker.credential(id)?;
-        match self.0.broker.sees_all_events(&credential) {
-            Ok(true) => Some(None),
-            Ok(false) => Some(Some(id)),
-            Err(_) => None,
+        match self.sight_of(user_id)? {
+            Visibility::All => Some(None),
+            Visibility::Own { .. } | Visibility::Tree { .. } => Some(user_id),
         }
     }
 
-    fn open(&self, id: PrincipalId) -> bool {
-        let owners = &mut lock(&self.0.table).owners;
-        owners.len() < OWNERS_MAX && (owners.insert(id) || owners.contains(&id))
+    fn open(&self, id: PrincipalId, projects: &[ProjectId]) -> bool {
+        let mut table = lock(&self.0.table);
+        if table.owners.len() >= OWNERS_MAX && !table.owners.contains(&id) {
+            return false;
+        }
+        table.owners.insert(id);
+        for project in projects {
+            table.of_project.entry(*project).or_default().insert(id);
+        }
+        true
     }
 
     pub(crate) fn has(&self, id: PrincipalId) -> bool {
@@ -87,6 +108,16 @@ impl Views {
 
     pub(crate) fn all(&self) -> Vec<PrincipalId> {
         lock(&self.0.table).owners.iter().copied().collect()
+    }
+
+    /// The owners that see the events of a project.
+    pub(crate) fn of_project(&self, project: ProjectId) -> Vec<PrincipalId> {
+        lock(&self.0.table).of_project.get(&project).into_iter().flatten().copied().collect()
+    }
+
+    /// The projects whose events some of them see.
+    pub(crate) fn projects(&self) -> Vec<ProjectId> {
+        lock(&self.0.table).of_project.keys().copied().collect()
     }
 
     /// Someone is about to listen in a view.
@@ -140,6 +171,11 @@ pub(crate) fn topic_in(view: View, topic: &str) -> String {
 /// The prefix of the topics of an owner's own events.
 pub(crate) fn view_prefix(owner: PrincipalId) -> String {
     format!("{owner}/")
+}
+
+/// The prefix of the topics of a project's events, for one of those who see it.
+pub(crate) fn project_prefix(viewer: PrincipalId, project: ProjectId) -> String {
+    format!("{}{project}/", view_prefix(viewer))
 }
 
 #[cfg(test)]

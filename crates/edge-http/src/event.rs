@@ -137,7 +137,7 @@ impl Listener {
 
     /// Keeps what this caller may see; `None` once its token has ended.
     fn take(&mut self, page: &[Arc<Published>]) -> Option<()> {
-        let sight = self.broker.event_sight(&self.credential).ok()?;
+        let sight = self.credential.sight(self.broker.now()).ok()?;
         let id = self.credential.id();
         for published in page {
             let event = &published.event.event;

@@ -143,7 +143,8 @@ fn said(line: &[u8]) -> Result<Said, StreamFailure> {
                 && sample_rate > 0
                 && samples.len().is_multiple_of(frame);
             if !is_fine {
-                let what = "sound needs `sample_rate`, `channels` and whole frames of 32-bit floats";
+                let what =
+                    "sound needs `sample_rate`, `channels` and whole frames of 32-bit floats";
                 return Err(malformed(what));
             }
             ServicePart::Audio { samples, sample_rate, channels }
@@ -155,7 +156,8 @@ fn said(line: &[u8]) -> Result<Said, StreamFailure> {
             ServicePart::Progress { percent, message }
         }
         Line { .. } => {
-            let what = "a line needs `progress` (0 to 100), `audio_base64`, `midi`, `result` or `error`";
+            let what =
+                "a line needs `progress` (0 to 100), `audio_base64`, `midi`, `result` or `error`";
             return Err(malformed(what));
         }
     };

@@ -321,10 +321,8 @@ async fn embedded(
 
 /// Events as a chunk: raw messages at their ticks.
 fn partial(events: &[Event]) -> StreamChunk {
-    let event = |event: &Event| MidiEvent {
-        tick: event.tick,
-        data: Data::from(event.message.bytes()),
-    };
+    let event =
+        |event: &Event| MidiEvent { tick: event.tick, data: Data::from(event.message.bytes()) };
     StreamChunk::PartialMidi { events: events.iter().map(event).collect() }
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use ringback_broker::studio::{StoredContent, StudioContext, internal};
-use ringback_proto::{Result, StreamChunk};
 use ringback_proto::ids::ArtifactId;
 use ringback_proto::request::Lineage;
 use ringback_proto::value::Value;
+use ringback_proto::{Result, StreamChunk};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 

@@ -6,8 +6,8 @@ use std::cell::{Cell, RefCell};
 use proptest::prelude::*;
 use ringback_studio::abc;
 use ringback_studio::compose::{
-    Composition, CompositionStopped, NOTES_MAX, Piece, Settings, Task, compose,
-    compose_aloud, judge,
+    Composition, CompositionStopped, NOTES_MAX, Piece, Settings, Task, compose, compose_aloud,
+    judge,
 };
 use ringback_studio::smf::{Event, Message, Sequence, Timing};
 

@@ -2,7 +2,7 @@
 
 use ringback_core::network::is_within;
 use ringback_core::policy::{may_loosen, sight_of_projects};
-use ringback_core::sessions::DeletionTarget;
+use ringback_core::sessions::{DeletionTarget, SessionLimits};
 use ringback_proto::ids::ProjectId;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::KeyLevel;
@@ -20,7 +20,6 @@ use super::{Native, check_text, list_limit};
 use crate::containers::Containers;
 use crate::handler::{Context, Handler};
 use crate::rooms::visible;
-use crate::sessions::Sessions;
 use crate::sessions::check_network;
 use crate::sync::lock;
 
@@ -50,7 +49,7 @@ impl Handler<tools::ProjectCreate> for Native {
             may_loosen(&ctx.principal, "giving the agents of a project a key")?;
         }
         let limits = limits.unwrap_or_default();
-        if ctx.rooms.sessions.raises(&limits) {
+        if raises(ctx.rooms.kernel.config.sessions.limits, &limits) {
             may_loosen(&ctx.principal, "raising limits above the daemon's own")?;
         }
         if let Some(network) = &network {
@@ -208,15 +207,12 @@ impl Handler<tools::ConfigLimits> for Native {
     }
 }
 
-impl Sessions {
-    /// Returns whether a project asks for more than the daemon's own limits.
-    fn raises(&self, limits: &ProjectLimits) -> bool {
-        let usual = self.kernel.config.sessions.limits;
-        limits.max_depth.is_some_and(|depth| depth > usual.depth_max)
-            || limits.max_agents.is_some_and(|agents| agents > usual.agents_max)
-            || limits.max_sessions.is_some_and(|sessions| sessions > usual.live_max)
-            || limits.idle_ms.is_some_and(|idle_ms| idle_ms > usual.idle_ms)
-    }
+/// Returns whether a project asks for more than the daemon's own limits.
+fn raises(usual: SessionLimits, limits: &ProjectLimits) -> bool {
+    limits.max_depth.is_some_and(|depth| depth > usual.depth_max)
+        || limits.max_agents.is_some_and(|agents| agents > usual.agents_max)
+        || limits.max_sessions.is_some_and(|sessions| sessions > usual.live_max)
+        || limits.idle_ms.is_some_and(|idle_ms| idle_ms > usual.idle_ms)
 }
 
 impl Containers {

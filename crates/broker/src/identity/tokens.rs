@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use ringback_core::Now;
+use ringback_core::policy::{self, Visibility};
 use ringback_proto::ids::{SessionId, TokenId};
 use ringback_proto::principal::{AgentKey, KeyHolder, Principal, PrincipalId};
 use ringback_proto::record::{Record, TokenRecord};
@@ -52,6 +53,14 @@ impl Credential {
             Self::Token(token) => token.check(now).map(|()| &token.principal),
             Self::Shown(token, principal) => token.check(now).map(|()| principal),
         }
+    }
+
+    /// Returns which events its principal sees, besides those that everyone may see.
+    ///
+    /// # Errors
+    /// `unauthenticated` once the token is revoked or has expired.
+    pub fn sight(&self, now: Now) -> Result<Visibility> {
+        self.principal(now).map(|principal| policy::sight(principal))
     }
 
     /// Returns the id of its principal, valid or not.

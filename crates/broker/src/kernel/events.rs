@@ -13,6 +13,7 @@ use ringback_proto::principal::PrincipalId;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use crate::broker::Broker;
 use crate::sync::lock;
 
 /// The ring of events, and a bell for its readers. Each reader has its own cursor, so a slow one
@@ -57,11 +58,6 @@ impl EventHub {
         self.n_listeners.load(Ordering::Acquire) > 0
     }
 
-    /// Returns a listener to chunks of streams, which does not listen yet.
-    pub(crate) fn listener(self: &Arc<Self>) -> DataListener {
-        DataListener { hub: Arc::clone(self), listens: AtomicBool::new(false) }
-    }
-
     pub(crate) fn epoch(&self) -> u64 {
         lock(&self.ring).epoch()
     }
@@ -100,6 +96,13 @@ pub struct DataListener {
 }
 
 impl DataListener {
+    /// Creates one for a reader of a [`Subscription`]; it does not listen yet.
+    #[must_use]
+    pub fn of(broker: &Broker) -> Self {
+        let hub = Arc::clone(&broker.0.kernel.events);
+        Self { hub, listens: AtomicBool::new(false) }
+    }
+
     /// Starts or stops to listen.
     pub fn set(&self, listens: bool) {
         if self.listens.swap(listens, Ordering::AcqRel) == listens {

@@ -122,7 +122,8 @@ pub fn compose_aloud(
     let mut writer = Writer { model: &model, settings, frame: &frame, rng: &mut rng, go_on };
     let voice = Voice { frame: &frame, hear, next: Cell::new(0) };
     let mut aloud = |before: &[piece::Note]| -> Result<_, CompositionStopped> {
-        let phrase = writer.phrase(before, true, &|notes, end| voice.partial(before, notes, end))?;
+        let phrase =
+            writer.phrase(before, true, &|notes, end| voice.partial(before, notes, end))?;
         Ok((before.to_vec(), phrase))
     };
     let (before, phrase) = match task {

@@ -254,11 +254,8 @@ async fn what_a_service_does_wrong_is_typed() {
 async fn music_is_heard_while_it_is_composed() {
     let daemon = with_music().await;
     let client = daemon.admin().await;
-    let request = OrpheusGenerateRequest {
-        max_tokens: Some(900),
-        num_variations: Some(1),
-        ..generate(7)
-    };
+    let request =
+        OrpheusGenerateRequest { max_tokens: Some(900), num_variations: Some(1), ..generate(7) };
     let mut stream = client.stream::<OrpheusGenerate>(request).unwrap();
     let (mut parts, mut heard, mut made) = (0, Vec::new(), None);
     while let Some(item) = within("an item", stream.next()).await {
@@ -305,9 +302,7 @@ async fn what_a_service_streams_reaches_the_caller() {
     let samples = samples.into();
     let audio = StreamChunk::PartialAudio { samples, sample_rate: 32_000, channels: 1 };
     assert!(chunks.contains(&audio), "{chunks:?}");
-    let is_told = |chunk: &StreamChunk| {
-        matches!(chunk, StreamChunk::Progress { percent, message } if *percent == 40.0 && message == "a clock")
-    };
+    let is_told = |chunk: &StreamChunk| matches!(chunk, StreamChunk::Progress { percent, message } if *percent == 40.0 && message == "a clock");
     assert!(chunks.iter().any(is_told), "{chunks:?}");
     assert_eq!(made.unwrap().artifacts[0].duration_seconds, Some(2.0));
     let request = MusicgenGenerateRequest::default();

@@ -96,6 +96,8 @@ impl Sessions {
                 check_no_network(&request)?;
                 check_no_limits(&request)?;
                 check_no_key(&request)?;
+                check_no_model(&request)?;
+                check_no_permissions(&request)?;
                 return self.offer_only(principal, session, offer).await;
             }
             (offer, _) => offer,
