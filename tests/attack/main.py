@@ -33,6 +33,7 @@ AREAS = [
     "calls",
     "disk",
     "apply",
+    "projects",
     "memory",
     "limits",
     "content",

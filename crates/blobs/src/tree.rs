@@ -4,6 +4,7 @@
 //! itself is listed, read and created as text.
 
 mod archive;
+mod copy;
 mod descent;
 mod diff;
 mod error;
@@ -23,7 +24,8 @@ use ringback_proto::ids::BlobHash;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-pub use self::archive::{ArchiveSummary, pack, unpack};
+pub use self::archive::{ArchiveSummary, pack, pack_all, unpack};
+pub use self::copy::copy_all;
 pub use self::diff::{Diff, DiffError, Snapshot, compare};
 pub use self::error::TreeError;
 pub use self::removal::remove_tree;

@@ -334,6 +334,20 @@ pub fn may_answer(principal: &Principal, owner: PrincipalId) -> Result<()> {
     may_hold_back(principal, owner)
 }
 
+/// Checks that a principal may have its toolchains shown in a sandbox: they are paths of this
+/// machine, which are nothing to a token.
+///
+/// # Errors
+/// `forbidden` for everyone but the user the daemon runs as.
+pub fn may_show_toolchains(principal: &Principal) -> Result<()> {
+    let what = "showing toolchains of this machine";
+    no_agent(principal, what)?;
+    match principal.id {
+        PrincipalId::Local => Ok(()),
+        PrincipalId::Token(_) => Err(Error::forbidden(what, "the daemon's own user")),
+    }
+}
+
 /// Checks that a principal is not an agent, for what only users may do.
 ///
 /// # Errors

@@ -253,6 +253,11 @@ impl Target {
         self.iopub.as_deref()
     }
 
+    /// Returns whether it is a socket that only the daemon's own user can reach.
+    pub(crate) fn is_own_socket(&self) -> bool {
+        self.endpoint.starts_with("ipc:") && matches!(self.credentials, Credentials::None)
+    }
+
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
         self.check_token()?;
         probe(&self.endpoint).await?;

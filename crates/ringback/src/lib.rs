@@ -33,6 +33,7 @@ mod followed_call;
 mod nearest;
 pub mod pick;
 mod progress;
+mod repository;
 mod running;
 pub mod screen;
 pub mod session_programs;

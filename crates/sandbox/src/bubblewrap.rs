@@ -251,6 +251,8 @@ mod tests {
             inside: None,
             read_only: Vec::new(),
             limits: Limits { processes: Some(64), ..Limits::none() },
+            masked: Vec::new(),
+            cache: None,
             network: Network::None,
             image: None,
         }

@@ -1,6 +1,7 @@
 //! The few files of `/etc` in a sandbox: those that programs need to run, and none that reveals
 //! anything about this machine or its users.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const WRITTEN: &[(&str, &str)] = &[
 ];
 
 /// Copied from this machine, where they exist: the library search path, alternatives, the time
-/// zone, the certificate configuration.
+/// zone, the certificate configuration, what Maven starts with.
 const COPIED: &[&str] = &[
     "ld.so.cache",
     "ld.so.conf",
@@ -27,7 +28,14 @@ const COPIED: &[&str] = &[
     "localtime",
     "ssl/openssl.cnf",
     "ca-certificates.conf",
+    "maven/m2.conf",
+    "maven/logging",
 ];
+
+/// Debian keeps settings of each Java here, without which it does not start.
+const JAVA: (&str, &str) = ("java-", "-openjdk");
+/// What is copied of them: no passwords of `management`.
+const OF_JAVA: (&str, &[&str]) = ("security", &["cfg", "properties"]);
 
 /// Trusted certificates: too many files to copy, so they are mounted.
 const MOUNTED: &[&str] = &["ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted"];
@@ -43,7 +51,24 @@ pub(crate) fn write(dir: &Path) -> io::Result<()> {
 
 /// Returns the paths of this machine that are copied, where they exist.
 pub(crate) fn copied() -> impl Iterator<Item = PathBuf> {
-    COPIED.iter().map(|name| Path::new("/etc").join(name))
+    let mut java: Vec<_> = entries(Path::new("/etc"))
+        .filter(|path| {
+            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            name.starts_with(JAVA.0) && name.ends_with(JAVA.1)
+        })
+        .flat_map(|dir| entries(&dir).filter(|path| is_of_java(path)))
+        .collect();
+    java.sort();
+    COPIED.iter().map(|name| Path::new("/etc").join(name)).chain(java)
+}
+
+fn is_of_java(path: &Path) -> bool {
+    let kind = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    path.ends_with(OF_JAVA.0) || OF_JAVA.1.contains(&kind)
+}
+
+fn entries(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// Returns the paths of this machine that are mounted, where they exist.

@@ -8,6 +8,7 @@
 //! * [`SandboxSpec`], [`Limits`]: what to run, and its limits.
 //! * [`ConfinedProgram`]: a program running in its sandbox, with its three pipes; [`SandboxGuard`]
 //!   ends the sandbox, and [`BoxHandle`] reaches it.
+//! * [`Toolchains`]: the toolchains of a user, and what of them a sandbox may read.
 //! * [`Probe`]: which [`Layer`]s this machine provides, and how to get the missing ones.
 //!
 //! Invariants:
@@ -47,6 +48,7 @@ mod seccomp;
 mod spawner;
 mod spec;
 mod sweeper;
+mod toolchain;
 mod watches;
 
 pub use confined_program::{BoxHandle, ConfinedProgram, Input, Output, Pipes, SandboxGuard};
@@ -57,3 +59,4 @@ pub use probe::{Layer, LayerReport, LayerState, Probe};
 pub use process::Process;
 pub use sandbox::{BackendChoice, BackendKind, DockerSettings, Sandbox, SandboxSettings};
 pub use spec::{Limits, Network, ReadOnly, SandboxSpec, Workspace, places};
+pub use toolchain::{FoundToolchain, Toolchains, UserPath};

@@ -82,6 +82,8 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
             inside: None,
             read_only: Vec::new(),
             limits: Limits::none(),
+            masked: Vec::new(),
+            cache: None,
             network: Network::None,
             image: None,
         },

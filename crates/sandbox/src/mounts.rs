@@ -10,7 +10,8 @@ use crate::spec::{ReadOnly, SandboxSpec, places};
 use crate::{etc, root};
 
 /// Paths that no other mount may be on, in or around.
-const TAKEN: &[&str] = &["/proc", "/dev", places::WORKSPACE, places::HOME, places::SESSION];
+const TAKEN: &[&str] =
+    &["/proc", "/dev", places::WORKSPACE, places::HOME, places::SESSION, places::CACHE];
 /// Paths that no other mount may be on or around.
 const TAKEN_WHOLE: &[&str] = &["/tmp", "/usr", "/etc"];
 
@@ -35,6 +36,9 @@ pub(crate) fn checked(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<SandboxS
     }
     if let Some(inside) = &spec.inside {
         is_there("the MCP program", inside)?;
+    }
+    if let Some(cache) = &spec.cache {
+        is_there("the cache", cache)?;
     }
     let hidden = resolved(hidden);
     let shown = spec.read_only.iter().map(|read_only| checked_read_only(read_only, &hidden));

@@ -223,6 +223,8 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
         session_dir: None,
         inside: None,
         limits,
+        masked: Vec::new(),
+        cache: None,
         network: Network::None,
         image: None,
     };

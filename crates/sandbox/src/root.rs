@@ -107,6 +107,7 @@ fn originals() -> Vec<Option<Stamp>> {
 fn places_of(spec: &SandboxSpec) -> Vec<Place> {
     let dir = |path: &str| Place { path: path.into(), is_dir: true };
     let mut places: Vec<_> = spec.home.iter().map(|_| dir(places::HOME)).collect();
+    places.extend(spec.cache.iter().map(|_| dir(places::CACHE)));
     match (&spec.session_dir, &spec.inside) {
         (Some(_), _) => places.push(dir(places::SESSION)),
         (None, Some(_)) => places.push(Place { path: places::INSIDE.into(), is_dir: false }),
@@ -225,6 +226,8 @@ mod tests {
             inside: None,
             read_only,
             limits: Limits::none(),
+            masked: Vec::new(),
+            cache: None,
             network: Network::None,
             image: None,
         }

@@ -12,6 +12,8 @@ pub mod places {
     pub const HOME: &str = "/home/agent";
     /// The directory of the session.
     pub const SESSION: &str = "/mcp";
+    /// Caches of its package managers, which are writable as well.
+    pub const CACHE: &str = "/cache";
     /// The program that speaks MCP to the agent.
     pub const INSIDE: &str = "/mcp/bin/ringback-inside";
     /// The same, relative to the directory of the session.
@@ -39,6 +41,10 @@ pub struct SandboxSpec {
     pub inside: Option<PathBuf>,
     /// Further paths of this machine that it can read.
     pub read_only: Vec<ReadOnly>,
+    /// Paths in the sandbox, within those, that are covered: empty, and not writable.
+    pub masked: Vec<PathBuf>,
+    /// Caches that outlive it, at [`places::CACHE`]. Writable.
+    pub cache: Option<PathBuf>,
     /// Its limits.
     pub limits: Limits,
     /// Its network access.
@@ -160,6 +166,8 @@ impl fmt::Debug for SandboxSpec {
             .field("session_dir", &self.session_dir)
             .field("inside", &self.inside)
             .field("read_only", &self.read_only)
+            .field("masked", &self.masked)
+            .field("cache", &self.cache)
             .field("limits", &self.limits)
             .field("network", &self.network)
             .field("image", &self.image)
@@ -185,6 +193,8 @@ mod tests {
             inside: None,
             read_only: Vec::new(),
             limits: Limits::default(),
+            masked: Vec::new(),
+            cache: None,
             network: Network::None,
             image: None,
         };

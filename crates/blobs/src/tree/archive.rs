@@ -26,9 +26,21 @@ pub struct ArchiveSummary {
 /// # Errors
 /// When the archive cannot be written, or reading a file fails half-way.
 pub fn pack(tree: &Tree, entries: &[Entry], out: impl Write) -> Result<ArchiveSummary, TreeError> {
+    pack_all(&[(tree, entries)], out)
+}
+
+/// Writes entries of several trees as one archive, like [`pack`].
+///
+/// # Errors
+/// As [`pack`].
+pub fn pack_all(
+    sources: &[(&Tree, &[Entry])],
+    out: impl Write,
+) -> Result<ArchiveSummary, TreeError> {
     let mut builder = Builder::new(BufWriter::new(out));
     let mut packed = ArchiveSummary::default();
-    for entry in entries {
+    let all = sources.iter().flat_map(|(tree, entries)| entries.iter().map(move |it| (*tree, it)));
+    for (tree, entry) in all {
         match add(tree, entry, &mut builder) {
             Ok(Some(n_bytes)) => {
                 packed.files += 1;

@@ -7,6 +7,9 @@ use rustix::io::Errno;
 
 use super::SkipReason;
 
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
 /// Why an entry of a tree was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
@@ -61,7 +64,7 @@ pub enum TreeError {
         max: usize,
     },
     /// More than the limit of bytes.
-    #[error("files too large: more than {max} bytes in total")]
+    #[error("files too large: more than {} in total", size(*max))]
     TooManyBytes {
         /// The limit.
         max: u64,
@@ -144,5 +147,14 @@ impl TreeError {
     /// Returns whether it is about an entry that has just disappeared or changed its kind.
     pub(super) const fn is_change(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::Link { .. } | Self::NotAFile { .. })
+    }
+}
+
+/// Formats a limit for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= GIB && bytes.is_multiple_of(GIB) => format!("{} GiB", bytes / GIB),
+        bytes if bytes >= MIB && bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
+        bytes => format!("{bytes} bytes"),
     }
 }

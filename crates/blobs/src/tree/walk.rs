@@ -11,7 +11,7 @@ use super::{Entry, EntryKind, PATH_BYTES_MAX, Tree, TreeError, inner};
 
 /// The maximum total length of the paths of a walk: many deep entries would fill the memory with
 /// the names of their parent directories.
-const PATHS_BYTES_MAX: usize = 64 << 20;
+const PATHS_BYTES_MAX: usize = 128 << 20;
 
 /// Limits of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -51,6 +51,8 @@ impl Boxes {
             inside: None,
             read_only: self.rules.read_only.iter().map(ReadOnly::same).collect(),
             limits: self.rules.limits,
+            masked: Vec::new(),
+            cache: None,
             network: Network::None,
             image: None,
         }

@@ -35,6 +35,8 @@ pub struct SandboxRules {
     pub read_only: Vec<Utf8PathBuf>,
     /// Paths that no agent may see, whatever the other rules allow.
     pub hidden: Vec<PathBuf>,
+    /// The home of the daemon's user: of what is in it, agents may see toolchains.
+    pub home: Option<PathBuf>,
     /// The backend to use.
     pub backend: BackendChoice,
     /// Path of bubblewrap, if not the usual one.
@@ -60,10 +62,21 @@ pub(crate) struct BoxLauncher {
     inside: Option<Utf8PathBuf>,
     /// Paths that the agent's own program needs to read.
     shown: Vec<PathBuf>,
+    /// The toolchains of its user.
+    equipment: Equipment,
     /// The image of its project, if it has one.
     image: Option<String>,
     /// The sandboxes that were not ended yet.
     holds: Mutex<Vec<SandboxGuard>>,
+}
+
+/// What a sandbox has of its user's toolchains.
+#[derive(Debug, Default)]
+pub(crate) struct Equipment {
+    pub(crate) read_only: Vec<ReadOnly>,
+    pub(crate) masked: Vec<PathBuf>,
+    /// The caches of its project.
+    pub(crate) cache: Option<PathBuf>,
 }
 
 /// The process of an agent or a tool server in its sandbox.
@@ -127,10 +140,11 @@ impl BoxLauncher {
         session_dir: Utf8PathBuf,
         inside: Option<Utf8PathBuf>,
         shown: Vec<PathBuf>,
+        equipment: Equipment,
         image: Option<String>,
     ) -> Arc<Self> {
         let holds = Mutex::new(Vec::new());
-        Arc::new(Self { confiner, session_dir, inside, shown, image, holds })
+        Arc::new(Self { confiner, session_dir, inside, shown, equipment, image, holds })
     }
 
     /// Ends all processes in the sandboxes, and returns when they are gone.
@@ -153,7 +167,12 @@ impl BoxLauncher {
             home: Some(agent.home.clone()),
             session_dir: Some(self.session_dir.clone().into()),
             inside: self.inside.clone().map(Into::into),
-            read_only: named.chain(self.shown.iter().map(ReadOnly::same)).collect(),
+            read_only: named
+                .chain(self.shown.iter().map(ReadOnly::same))
+                .chain(self.equipment.read_only.iter().cloned())
+                .collect(),
+            masked: self.equipment.masked.clone(),
+            cache: self.equipment.cache.clone(),
             limits: rules.limits,
             network: Network::None,
             image: self.image.clone(),

@@ -16,7 +16,7 @@ use ringback_proto::{Certainty, Error, ErrorKind, Result};
 use ringback_sandbox::{BackendChoice, Layer, Sandbox, StartError};
 
 pub(crate) use self::boxes::Boxes;
-pub(crate) use self::confiner::{BoxLauncher, BoxProcess, Confiner, VisiblePaths};
+pub(crate) use self::confiner::{BoxLauncher, BoxProcess, Confiner, Equipment, VisiblePaths};
 pub use self::confiner::{Confinement, SandboxRules};
 use crate::failure;
 use crate::kernel::Kernel;

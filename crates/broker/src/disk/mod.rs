@@ -112,6 +112,13 @@ struct WatchedWriter {
     last_stored: u64,
 }
 
+/// The directories of an agent, and their usage before it started.
+#[derive(Debug)]
+pub(crate) struct MeasuredDirs {
+    dirs: Vec<Utf8PathBuf>,
+    usage: Usage,
+}
+
 /// A writer that is watched until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -153,13 +160,20 @@ impl DiskGuard {
         }
     }
 
-    /// Measures the directories of a session before its agent starts.
-    pub(crate) async fn measured_before(&self, place: SessionPlace) -> Usage {
-        let (workspace, home) = (
+    /// Measures the directories of a session before its agent starts: its workspace, its home and
+    /// the caches of its project.
+    pub(crate) async fn measured_before(
+        &self,
+        place: SessionPlace,
+        cache: Option<Utf8PathBuf>,
+    ) -> MeasuredDirs {
+        let mut dirs = vec![
             self.workspaces.workspace_path(place.workspace),
             self.workspaces.home_path(place.workspace),
-        );
-        self.usage_of(vec![workspace, home]).await
+        ];
+        dirs.extend(cache);
+        let usage = self.usage_of(dirs.clone()).await;
+        MeasuredDirs { dirs, usage }
     }
 
     /// Watches a started agent.
@@ -167,12 +181,8 @@ impl DiskGuard {
         self: &Arc<Self>,
         place: SessionPlace,
         handle: &AgentHandle,
-        before: Usage,
+        MeasuredDirs { dirs, usage: before }: MeasuredDirs,
     ) -> Watch {
-        let dirs = vec![
-            self.workspaces.workspace_path(place.workspace),
-            self.workspaces.home_path(place.workspace),
-        ];
         let (writer, ender) = (Writer::Agent(place.id), StopHandle::Agent(handle.clone()));
         let last_stored = self.stored_by(place.id);
         self.watch_these(WatchedWriter { writer, ender, dirs, last: before, last_stored })

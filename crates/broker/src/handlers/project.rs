@@ -139,6 +139,7 @@ impl Handler<tools::ProjectDelete> for Native {
         for workspace in workspaces {
             ctx.rooms.workspaces.remove_workspace_dirs(workspace.id).await?;
         }
+        ctx.rooms.workspaces.remove_caches(id).await?;
         leaving.remove_dir().await?;
         ctx.commit_end(vec![Record::ProjectDeleted { id }]).await?;
         leaving.gone();

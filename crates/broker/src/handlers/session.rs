@@ -43,9 +43,13 @@ impl Handler<tools::SessionSpawn> for Native {
             caller_tools,
             network,
             limits,
+            toolchains,
             model,
             permissions,
         } = request;
+        if toolchains.is_some() {
+            policy::may_show_toolchains(&ctx.principal)?;
+        }
         let offer = offered(&ctx.principal, context, caller_id, caller_tools)?;
         let (rooms, principal) = (&ctx.rooms, &ctx.principal);
         let project = rooms.workspaces.visible_project(principal, project_id).await?;
@@ -66,6 +70,7 @@ impl Handler<tools::SessionSpawn> for Native {
             origin,
             network,
             limits,
+            toolchains,
             choice,
         };
         let record = rooms.sessions.start_session(start).await?;

@@ -15,9 +15,12 @@ use super::Workspaces;
 use crate::failure;
 use crate::kernel::Kernel;
 
-/// Maximum size of a recorded initial state, and of an archive that is unpacked into a workspace. A
-/// source directory is far smaller, and each record is a copy.
-pub const START_LIMITS: TreeLimits = TreeLimits { entries_max: 20_000, bytes_max: 256 << 20 };
+/// Maximum size of a recorded initial state, and of an archive that is unpacked into a workspace.
+/// Large repositories have 100,000 files; a list of three times as many takes about 50 MB.
+pub const START_LIMITS: TreeLimits = TreeLimits { entries_max: 300_000, bytes_max: 8 << 30 };
+
+/// The directory of a repository.
+const GIT: &str = ".git";
 
 impl Workspaces {
     /// Records the initial state of a workspace, unless already recorded. If it is too large, only
@@ -91,7 +94,7 @@ impl Starts {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.map_err(failure::internal)?;
         let tree = Tree::open(root.as_std_path()).map_err(failure::tree)?;
-        let entries = tree.walk(Path::new(""), START_LIMITS, |_| true).and_then(within_limits);
+        let entries = tree.walk(Path::new(""), START_LIMITS, is_compared).and_then(within_limits);
         if entries.as_ref().is_ok_and(Vec::is_empty) {
             // An empty archive needs no bytes, so it is never half written.
             let mut private = fs::OpenOptions::new();
@@ -111,6 +114,11 @@ impl Starts {
         temp.persist(path).map_err(failure::internal)?;
         Ok(())
     }
+}
+
+/// Returns whether changes of an entry are shown: a repository's own files are not part of the work.
+fn is_compared(entry: &Entry) -> bool {
+    entry.path.file_name().is_none_or(|name| name != GIT)
 }
 
 /// Returns the entries to pack, unless they are too large. Unreadable files are left out.

@@ -2,12 +2,14 @@
 //!
 //! * `start`: the recorded initial state, which `blobs` compares with the current files.
 //! * `remove`: deletion.
+//! * `toolchains`: the toolchains of its user, and the caches of its project.
 //!
 //! An agent may be writing at the same time, and may have written anything: all access goes through
 //! a [`Tree`], which follows no links.
 
 mod initial_state;
 mod removal;
+mod toolchains;
 
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ use ringback_proto::{Error, Result};
 
 pub use self::initial_state::START_LIMITS;
 pub(crate) use self::removal::remove;
+pub(crate) use self::toolchains::Tooling;
 use crate::failure;
 use crate::kernel::Kernel;
 use crate::sessions::Register;
@@ -31,8 +34,7 @@ use crate::sync::lock;
 
 /// How much of a workspace is read, without ignored files: an agent may have created far more than
 /// it was given.
-pub(crate) const NOW_LIMITS: TreeLimits =
-    TreeLimits { entries_max: 100_000, bytes_max: 1024 << 20 };
+pub(crate) const NOW_LIMITS: TreeLimits = TreeLimits { entries_max: 400_000, bytes_max: 10 << 30 };
 
 /// Skipped files that are reported: enough to see the problem.
 const SKIPPED_MAX: usize = 1000;

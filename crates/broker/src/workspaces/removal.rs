@@ -9,6 +9,7 @@ use ringback_proto::ids::WorkspaceId;
 use ringback_proto::{Certainty, Error, Result};
 
 use super::Workspaces;
+use super::toolchains::forget_toolchains;
 use crate::failure;
 use crate::sessions::Register;
 use crate::sync::lock;
@@ -40,11 +41,13 @@ impl Workspaces {
     pub(crate) async fn remove_workspace_dirs(&self, workspace: WorkspaceId) -> Result<()> {
         let (files, home) = (self.workspace_path(workspace), self.home_path(workspace));
         let forget = self.forget_start(workspace);
+        let toolchains = self.toolchains_path(workspace);
         self.kernel
             .blocking(move || {
                 remove(&files)?;
                 remove(&home)?;
                 forget()
+                    .and_then(|()| forget_toolchains(&toolchains))
                     .map_err(|error| failure::internal(error).with_certainty(Certainty::MayHaveRun))
             })
             .await

@@ -36,6 +36,7 @@ pub(crate) fn rules(config: &Config) -> SandboxRules {
         limits: if is_root { Limits::default() } else { Limits::none() },
         read_only: Vec::new(),
         hidden: [&config.data_dir, &config.sessions.run_dir].map(Into::into).to_vec(),
+        home: None,
         backend: BackendChoice::Bubblewrap,
         program: None,
         docker: DockerSettings::default(),

@@ -42,6 +42,7 @@ fn spawn(project_id: ProjectId) -> SessionSpawnRequest {
         caller_tools: None,
         network: None,
         limits: None,
+        toolchains: None,
         model: None,
         permissions: None,
     }

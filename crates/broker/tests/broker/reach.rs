@@ -44,6 +44,7 @@ pub(crate) fn spawned(project_id: ProjectId) -> SessionSpawnRequest {
         caller_tools: None,
         network: None,
         limits: None,
+        toolchains: None,
         model: None,
         permissions: None,
     }

@@ -369,6 +369,7 @@ async fn a_project_is_deleted_with_its_workspaces_once_nothing_runs() {
         caller_tools: None,
         network: None,
         limits: None,
+        toolchains: None,
         model: None,
         permissions: None,
     };

@@ -412,6 +412,7 @@ async fn limits_that_cannot_be_kept_are_refused() {
         caller_tools: None,
         network: None,
         limits: Some(usd(9)),
+        toolchains: None,
         model: None,
         permissions: None,
     };

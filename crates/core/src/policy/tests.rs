@@ -157,6 +157,19 @@ fn what_is_made_belongs_to_the_session_and_project_of_its_key() {
     }
 }
 
+/// Rule: paths of this machine are shown to a sandbox for the daemon's own user, and for neither a
+/// token nor an agent with a key of that user.
+#[test]
+fn only_the_daemons_own_user_shows_toolchains() {
+    let local = Principal::local();
+    assert!(may_show_toolchains(&local).is_ok());
+    let admin = principal(Level::Admin, Target::Everything);
+    for refused in [admin.clone(), held(AgentKey::Made, local), held(AgentKey::Passed, admin)] {
+        let error = may_show_toolchains(&refused).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Forbidden, "{refused:?}");
+    }
+}
+
 #[test]
 fn nobody_grants_more_than_it_has() {
     let a = ProjectId::from_random([2; 16]);

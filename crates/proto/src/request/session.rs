@@ -1,5 +1,7 @@
 //! Agent sessions: `session_*`.
 
+use std::collections::BTreeMap;
+
 use super::{
     CallerTool, ModelChoice, ModelUsage, SessionContext, SessionModel, SessionPause, SpendLimits,
     wire_struct,
@@ -50,6 +52,24 @@ wire_struct! {
         /// needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permissions: Option<PermissionMode>,
+        /// Your toolchains, which its sandbox shows read-only; for the daemon's own user only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        toolchains: Option<SessionToolchains>,
+    }
+
+    /// Where the toolchains of a user are.
+    #[derive(Default, Eq)]
+    SessionToolchains {
+        /// The user's `PATH`: directories that are known as toolchains are shown.
+        path: String,
+        /// Variables that name toolchains, such as `JAVA_HOME`; others are ignored.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<BTreeMap<String, String>>")]
+        variables: BTreeMap<String, String>,
+        /// The directory the user works on: the caches of its package managers outlive the session,
+        /// and only sessions of the same project and directory have them. No caches if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        directory: Option<String>,
     }
 
     /// A session.

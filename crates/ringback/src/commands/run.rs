@@ -1,25 +1,27 @@
 //! `ringback run`: runs an agent on a copy of a directory and shows what it does.
 
 mod copy;
+mod selection;
+mod toolchains;
+mod transfer;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use ringback_client::Client;
-use ringback_proto::data::Data;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    SessionMessageRequest, SessionResponse, SessionSpawnRequest, WorkspaceDeleteRequest,
-    WorkspaceDiffRequest, WorkspaceDiffResponse, WorkspacePutRequest,
+    SessionMessageRequest, SessionResponse, SessionSpawnRequest, SessionToolchains,
+    WorkspaceDeleteRequest, WorkspaceDiffRequest, WorkspaceDiffResponse,
 };
-use ringback_proto::tool::tools::{
-    SessionMessage, SessionSpawn, WorkspaceDelete, WorkspaceDiff, WorkspacePut,
-};
+use ringback_proto::tool::tools::{SessionMessage, SessionSpawn, WorkspaceDelete, WorkspaceDiff};
 use serde::Serialize;
 
 use self::copy::DirCopy;
+use self::selection::CopyArgs;
+use self::transfer::put;
 use crate::commands::choice::{Caller, ChoiceArgs, Chosen, ShellKey, model_failure};
 use crate::commands::network::NetworkArgs;
 use crate::commands::session::caller::CallerArgs;
@@ -31,12 +33,6 @@ use crate::connection::{ConnectArgs, Interrupts};
 use crate::failure::Failure;
 use crate::screen::{Screen, counted, size};
 
-/// The media type of a packed copy.
-const MIME_ARCHIVE: &str = "application/x-tar";
-
-/// The largest copy sent in one message; a larger one becomes stored content, which stays.
-const INLINE_BYTES_MAX: u64 = 16 << 20;
-
 /// `ringback run`
 #[derive(Debug, Args)]
 #[command(
@@ -45,8 +41,8 @@ const INLINE_BYTES_MAX: u64 = 16 << 20;
                   --agent goose --provider ollama --model qwen3:8b\n  ringback session apply gogol_…\n\n\
                   A daemon is started in the background if none runs. The model's key is that of `ringback \
                   secret`, or of\nits usual variable, such as OPENAI_API_KEY, for this session alone.\n\n\
-                  The agent works on a copy of the directory, without `.git`, files ignored by `.gitignore` and \
-                  the\ndaemon's own files; the directory itself is only read. Ctrl-C ends the session; the work \
+                  The agent works on a copy of the directory, with a private copy of its repository, without \
+                  files that\n`git` ignores and the daemon's own; the directory itself is only read. Ctrl-C ends the session; the work \
                   so far\nstays in the copy. A tool's command reads its input as JSON on standard input and \
                   prints the result."
 )]
@@ -75,6 +71,9 @@ pub struct RunArgs {
     /// Its spending limits.
     #[command(flatten)]
     pub spending: SpendArgs,
+    /// What is copied.
+    #[command(flatten)]
+    pub copy: CopyArgs,
     /// Keep the session when the agent is done, for `ringback session attach`
     #[arg(long)]
     pub keep: bool,
@@ -97,9 +96,16 @@ enum RunEvent<'a> {
 pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), Failure> {
     let screen = Screen::new(args.json);
     let private = args.connect.private(environment)?;
-    let copy = DirCopy::of(&args.dir, &private)?;
+    let copy = DirCopy::of(&args.dir, &private, &args.copy, environment.get("PATH"))?;
     let target = args.connect.target_or_start(environment).await?;
     let client = target.connect().await?;
+    // Paths of this machine mean nothing to a daemon of someone else, and it would refuse them.
+    let is_own = target.is_own_socket();
+    let shows_toolchains = is_own && !args.copy.no_toolchains;
+    let toolchains = shows_toolchains.then(|| toolchains::of(environment, copy.dir()));
+    if let Some(toolchains) = &toolchains {
+        toolchains::remark(screen, toolchains, environment);
+    }
     let origins = Origins::of(environment);
     let interrupts = Interrupts::listen()?;
     // Not interruptible: a session without a known id could not be ended.
@@ -107,12 +113,13 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), 
     let project = start::project(&client, args.project.as_deref()).await?;
     let chosen = args.choice.choose(&call, project, args.agent.as_deref(), true).await?;
     let key = chosen.key.clone();
-    let session = spawn(&client, &args, project, chosen).await?;
+    let session = spawn(&client, &args, project, chosen, toolchains).await?;
     let mut is_sent = false;
-    let run = Run { client: &client, screen, args: &args, session: &session, key: key.as_ref() };
+    let (args, session, key) = (&args, &session, key.as_ref());
+    let run = Run { client: &client, screen, args, session, key, is_own };
     let work = run.work(&copy, &origins, &mut is_sent);
     let done = Box::pin(interrupts.during(work)).await;
-    let left = leave(&client, &args, &session, is_sent, done.is_ok()).await;
+    let left = leave(&client, args, session, is_sent, done.is_ok()).await;
     if done.is_err() && is_sent {
         let id = session.session_id;
         screen.remark(format_args!(
@@ -151,6 +158,8 @@ struct Run<'a> {
     session: &'a SessionResponse,
     /// The key that goes with the message.
     key: Option<&'a ShellKey>,
+    /// Whether the daemon is this user's own.
+    is_own: bool,
 }
 
 impl Run<'_> {
@@ -162,21 +171,15 @@ impl Run<'_> {
         origins: &Origins,
         is_sent: &mut bool,
     ) -> Result<(), Failure> {
-        let Self { client, screen, args, session, key } = self;
+        let Self { client, screen, args, session, key, is_own } = self;
         let id = session.session_id;
-        put(client, session, copy).await?;
-        origins.remember(id, copy.dir())?;
-        let (files, bytes) = (copy.packed().files, copy.packed().bytes);
+        put(client, session, copy, is_own).await?;
+        origins.remember(id, copy.dir(), copy.base())?;
+        let (files, bytes) = (copy.files() as u64, copy.bytes());
         if screen.is_json() {
             screen.item(&RunEvent::Copied { session_id: id, files, bytes }, |_| String::new())?;
         }
-        let (size, dir) = (size(bytes), copy.dir().display());
-        let files = counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
-        screen.remark(format_args!("session {id} works on a copy of {dir}: {files}, {size}"));
-        for left_out in copy.left_out() {
-            let left_out = left_out.display();
-            screen.remark(format_args!("left out, hidden from agents: {left_out}"));
-        }
+        remark(screen, id, copy);
         if let Some(notice) = &session.notice {
             screen.remark(format_args!("note: {notice}"));
         }
@@ -217,6 +220,20 @@ impl Run<'_> {
     }
 }
 
+/// Shows what was copied, and what was left out.
+fn remark(screen: Screen, id: SessionId, copy: &DirCopy) {
+    let (size, dir) = (size(copy.bytes()), copy.dir().display());
+    let files = counted(copy.files(), "file");
+    screen.remark(format_args!("session {id} works on a copy of {dir}: {files}, {size}"));
+    for left_out in copy.left_out() {
+        let left_out = left_out.display();
+        screen.remark(format_args!("left out, hidden from agents: {left_out}"));
+    }
+    if let Some(remark) = copy.remark() {
+        screen.remark(remark);
+    }
+}
+
 fn what_next(screen: Screen, args: &RunArgs, id: SessionId, changed: &WorkspaceDiffResponse) {
     if !changed.changes.is_empty() {
         screen.remark(format_args!(
@@ -235,6 +252,7 @@ async fn spawn(
     args: &RunArgs,
     project_id: ProjectId,
     chosen: Chosen,
+    toolchains: Option<SessionToolchains>,
 ) -> Result<SessionResponse, Failure> {
     let context = args.caller.context()?;
     let request = SessionSpawnRequest {
@@ -249,30 +267,9 @@ async fn spawn(
         limits: args.spending.limits(),
         model: chosen.model,
         permissions: args.choice.permissions,
+        toolchains,
     };
     Ok(client.call::<SessionSpawn>(request).await?)
-}
-
-/// Puts the copy into the session's workspace.
-async fn put(client: &Client, session: &SessionResponse, copy: &DirCopy) -> Result<(), Failure> {
-    let (data, content_hash) = match copy.bytes(INLINE_BYTES_MAX)? {
-        Some(bytes) => (Some(Data::from(bytes)), None),
-        None => {
-            let archive = tokio::fs::File::from_std(copy.archive()?);
-            (None, client.upload(archive, MIME_ARCHIVE).await?.hash)
-        }
-    };
-    let request = WorkspacePutRequest {
-        project_id: session.project_id,
-        workspace_id: session.workspace_id,
-        path: None,
-        data,
-        content_hash,
-        executable: false,
-        archive: true,
-    };
-    client.call::<WorkspacePut>(request).await?;
-    Ok(())
 }
 
 async fn diff(

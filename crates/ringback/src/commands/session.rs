@@ -2,6 +2,7 @@
 
 mod apply;
 mod attach;
+mod branch;
 pub(super) mod caller;
 pub(super) mod changes;
 mod follow;
@@ -332,7 +333,7 @@ fn shown(screen: Screen, origins: &Origins, session: &SessionResponse) -> String
     ];
     pairs.extend(session.parent_id.map(|parent| ("started by", parent.to_string())));
     let origin = origins.find(session.session_id);
-    pairs.extend(origin.map(|dir| ("copied from", dir.display().to_string())));
+    pairs.extend(origin.map(|it| ("copied from", it.dir.display().to_string())));
     pairs.extend(reached(session).map(|network| ("network", network)));
     pairs.extend(session.model_usage.map(|usage| {
         let ModelUsage { refused, bytes_up, bytes_down, .. } = usage;

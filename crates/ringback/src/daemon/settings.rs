@@ -202,6 +202,7 @@ fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
         limits: config.sandbox.limits(),
         read_only: config.sandbox.read_only.iter().map(path).collect::<Result<_, _>>()?,
         hidden: config.private(),
+        home: std::env::home_dir(),
         backend,
         program: program.transpose()?,
         docker: config.sandbox.docker(),

@@ -1,6 +1,7 @@
 //! The command line end to end: the real binary, a daemon in a temporary directory, free ports.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
+mod boxed;
 mod calls;
 mod containers;
 mod content;
@@ -12,7 +13,9 @@ mod models;
 mod network;
 mod offer;
 mod one_command;
+mod projects;
 mod protection;
+mod repositories;
 mod run;
 mod sandbox;
 mod secrets;
@@ -22,5 +25,6 @@ mod standalone;
 mod studio;
 mod support;
 mod terminal;
+mod toolchains;
 mod vault;
 mod verify;

@@ -170,9 +170,9 @@ fn what_cannot_be_run_says_so_and_leaves_nothing() {
     let tool = agent(&daemon, &dir, SCRIPT, &["--tool", "notify=/nowhere/notify.sh"]);
     assert!(tool.code == 2 && tool.stderr.contains("No such file"), "{tool:?}");
     assert_eq!(agent(&daemon, &dir, "", &[]).code, 2, "there is nothing to say");
-    fs::File::create(dir.join("large")).unwrap().set_len((256 << 20) + 1).unwrap();
+    fs::File::create(dir.join("large")).unwrap().set_len((8 << 30) + 1).unwrap();
     let large = agent(&daemon, &dir, SCRIPT, &[]);
-    assert!(large.code == 1 && large.stderr.contains("268435456 bytes"), "{large:?}");
+    assert!(large.code == 1 && large.stderr.contains("8 GiB"), "{large:?}");
     fs::remove_file(dir.join("large")).unwrap();
     let sessions = run(&daemon, &["session", "list", "--json"]).json();
     assert_eq!(sessions["sessions"], serde_json::json!([]));

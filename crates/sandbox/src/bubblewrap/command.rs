@@ -112,6 +112,7 @@ pub(crate) fn options(spec: &SandboxSpec, root: &Path) -> io::Result<Vec<u8>> {
     for read_only in &spec.read_only {
         options.mount("--ro-bind", &read_only.host, &read_only.inside);
     }
+    options.masked(spec);
     options.session(spec)?;
     options.process(spec);
     Ok(options.bytes())
@@ -217,6 +218,22 @@ impl Options {
         self.add(["--remount-ro", "/proc"]);
     }
 
+    /// Covers paths that exist, after everything that could show them is mounted.
+    fn masked(&mut self, spec: &SandboxSpec) {
+        for path in &spec.masked {
+            let host = spec.read_only.iter().find_map(|shown| {
+                path.strip_prefix(&shown.inside).ok().map(|below| shown.host.join(below))
+            });
+            if host.is_some_and(|host| host.is_dir()) {
+                for option in ["--tmpfs", "--remount-ro"] {
+                    self.0.extend([OsStr::new(option), path.as_os_str()].map(OsString::from));
+                }
+            } else {
+                self.mount("--ro-bind", Path::new("/dev/null"), path);
+            }
+        }
+    }
+
     fn session(&mut self, spec: &SandboxSpec) -> io::Result<()> {
         let workspace = Path::new(places::WORKSPACE);
         match &spec.workspace {
@@ -226,6 +243,9 @@ impl Options {
         }
         if let Some(home) = &spec.home {
             self.mount("--bind", home, Path::new(places::HOME));
+        }
+        if let Some(cache) = &spec.cache {
+            self.mount("--bind", cache, Path::new(places::CACHE));
         }
         if let Some(dir) = &spec.session_dir {
             self.mount("--ro-bind", dir, Path::new(places::SESSION));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 
 use bollard::models::{
@@ -153,6 +154,10 @@ fn mounts(spec: &SandboxSpec, home: &SharedSettings) -> Result<Vec<Mount>, Start
     for read_only in &spec.read_only {
         mounts.push(mount(&read_only.host, &read_only.inside, true)?);
     }
+    if let Some(path) = spec.masked.first() {
+        let source = io::Error::new(io::ErrorKind::Unsupported, "a container covers no paths");
+        return Err(StartError::Mount { what: "a path to cover", path: path.clone(), source });
+    }
     let workspace = Path::new(places::WORKSPACE);
     match &spec.workspace {
         Workspace::None => {}
@@ -161,6 +166,9 @@ fn mounts(spec: &SandboxSpec, home: &SharedSettings) -> Result<Vec<Mount>, Start
     }
     if let Some(home) = &spec.home {
         mounts.push(mount(home, Path::new(places::HOME), false)?);
+    }
+    if let Some(cache) = &spec.cache {
+        mounts.push(mount(cache, Path::new(places::CACHE), false)?);
     }
     if let Some(dir) = &spec.session_dir {
         mounts.push(mount(dir, Path::new(places::SESSION), true)?);
@@ -193,7 +201,7 @@ fn mount(host: &Path, inside: &Path, is_read_only: bool) -> Result<Mount, StartE
 fn private(tmp_bytes: u64, image: &ImageInspect) -> HashMap<String, String> {
     let options = format!("rw,exec,nosuid,nodev,mode=1777,size={tmp_bytes}");
     let volumes = image.config.iter().flat_map(|config| config.volumes.iter().flatten());
-    let own = [places::WORKSPACE, places::HOME, places::SESSION];
+    let own = [places::WORKSPACE, places::HOME, places::SESSION, places::CACHE];
     let volumes = volumes.filter(|path| !own.iter().any(|own| Path::new(path).starts_with(own)));
     [&"/tmp".to_owned()]
         .into_iter()

@@ -103,6 +103,8 @@ async fn trial(sandbox: &Sandbox, docker: &Docker, program: &str, limits: Limits
         inside: None,
         read_only: Vec::new(),
         limits,
+        masked: Vec::new(),
+        cache: None,
         network: Network::None,
         image: None,
     };

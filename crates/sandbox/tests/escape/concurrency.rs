@@ -55,6 +55,8 @@ pub(crate) fn spec(bench: &Bench, script: &str) -> SandboxSpec {
             Backend::Docker => system().map(ReadOnly::same).collect(),
         },
         limits: if is_root { Limits::default() } else { Limits::none() },
+        masked: Vec::new(),
+        cache: None,
         network: Network::None,
         image: None,
     }

@@ -248,6 +248,7 @@ impl Sessions {
             origin,
             network: None,
             limits: None,
+            toolchains: None,
             choice: StartChoice::default(),
         };
         let found = self.spawn(start).await?;
@@ -290,6 +291,7 @@ impl Sessions {
             origin: Origin::Again(Box::new(record)),
             network: None,
             limits: None,
+            toolchains: None,
             choice: StartChoice {
                 model: request.model.as_deref().cloned(),
                 key: request.model_key.clone(),
@@ -373,6 +375,7 @@ impl Sessions {
             origin,
             network,
             limits,
+            toolchains: None,
             choice: StartChoice { model, key: request.model_key.clone(), permissions },
         };
         self.spawn(start).await

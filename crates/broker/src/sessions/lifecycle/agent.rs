@@ -1,7 +1,7 @@
 //! Turns a configured agent into a command that can be started.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
 use ringback_agents::preset::{ModelDoor, PresetProtocol, Setting, preset};
@@ -63,6 +63,17 @@ pub(in crate::sessions) struct Place {
     pub(in crate::sessions) env: BTreeMap<String, String>,
     /// The part of it that the program inside needs.
     pub(in crate::sessions) server_env: Vec<(String, String)>,
+    /// The toolchains of its user.
+    pub(in crate::sessions) toolchains: PlacedToolchains,
+}
+
+/// The toolchains of a user, as an agent sees them.
+#[derive(Debug, Default)]
+pub(in crate::sessions) struct PlacedToolchains {
+    /// The `PATH`; the system's alone if absent.
+    pub(in crate::sessions) path: Option<String>,
+    /// Variables that name toolchains and caches.
+    pub(in crate::sessions) env: BTreeMap<String, String>,
 }
 
 /// The answers to an agent's permission requests.
@@ -100,6 +111,17 @@ pub(in crate::sessions) fn proxy_env() -> BTreeMap<String, String> {
     all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
+/// Returns a `PATH` with the directory of the agent's interpreter. Where the user has it anyway, it
+/// keeps its place: another version before it is meant.
+fn path_with(interpreter_dir: Option<&Path>, path: &str) -> String {
+    match interpreter_dir {
+        Some(dir) if !std::env::split_paths(path).any(|known| known == dir) => {
+            format!("{}:{path}", dir.display())
+        }
+        Some(_) | None => path.to_owned(),
+    }
+}
+
 impl AgentCommand {
     /// Returns whether it needs the path of the program inside.
     pub(in crate::sessions) fn wants_inside(&self, is_there: bool, has_network: bool) -> bool {
@@ -123,17 +145,18 @@ impl AgentCommand {
         let mut started = self.started(&place, permissions, conversation)?;
         let Installed { shown, interpreter_dir, .. } =
             self.install(&mut started.command, &place, programs)?;
-        let path = interpreter_dir.map(|dir| format!("{}:{PATH}", dir.display()));
-        let path = path.as_deref().unwrap_or(PATH);
+        let path = place.toolchains.path.as_deref().unwrap_or(PATH);
+        let path = path_with(interpreter_dir.as_deref(), path);
         let mut command = self.forwarded(&place, started.command).into_iter();
         let mut env = started.env;
+        env.extend(place.toolchains.env);
         if place.network_socket.is_some() {
             env.extend(proxy_env());
         }
         env.extend(self.env.clone());
         env.extend(place.env);
         let home = place.home.as_str();
-        for (name, value) in [("PATH", path), ("HOME", home), ("LANG", "C.UTF-8")] {
+        for (name, value) in [("PATH", &*path), ("HOME", home), ("LANG", "C.UTF-8")] {
             env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         }
         let spec = AgentSpec {

@@ -23,8 +23,9 @@ use crate::failure::chain;
 use crate::sessions::conversation::agent_events::shown;
 use crate::sessions::conversation::events::{bounded, event};
 use crate::sessions::conversation::redaction::Redactor;
-use crate::sessions::lifecycle::agent::{Answers, INSIDE, Place, Ready};
+use crate::sessions::lifecycle::agent::{Answers, INSIDE, Place, PlacedToolchains, Ready};
 use crate::sessions::lifecycle::choice::ChosenAgent;
+use crate::sessions::lifecycle::equipment::equipped;
 use crate::sessions::offers::RunningServer;
 use crate::sessions::{ELSEWHERE, Key, Sessions};
 use crate::sync::lock;
@@ -209,7 +210,10 @@ impl Keeper {
         let inside = self.prepare(is_wanted).await.map_err(|error| error.to_string())?;
         let (overall, project) = self.permissions().await?;
         let conversation = self.conversation().await;
-        let place = self.agent_place(inside.as_deref(), has_network);
+        let mut place = self.agent_place(inside.as_deref(), has_network);
+        let tooling = self.sessions.workspaces.tooling(self.place.project, self.place.workspace);
+        let tooling = tooling.await.map_err(|error| error.to_string())?;
+        let cache = tooling.as_ref().and_then(|tooling| tooling.cache.clone());
         let permissions = Answers { overall, policy: self.kept.permissions.clone() };
         let image = self.sessions.images.image_of_sessions(&project).await;
         let image = image.map_err(|error| error.to_string())?;
@@ -220,15 +224,17 @@ impl Keeper {
                 None => Programs::Here(path),
                 Some(confiner) => confiner.programs(path).map_err(|error| chain(&error))?,
             };
+            let (toolchains, equipment) = equipped(tooling, confiner.as_deref(), &programs);
+            place.toolchains = toolchains;
             let Ready { mut spec, shown, protocol, files } =
                 usual.ready(place, &programs, &permissions, conversation)?;
-            let launcher =
-                confiner.map(|confiner| BoxLauncher::new(confiner, dir, inside, shown, image));
+            let launcher = confiner
+                .map(|confiner| BoxLauncher::new(confiner, dir, inside, shown, equipment, image));
             spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
             let parts = Driver::start(spec, protocol, files).map_err(|error| chain(&error))?;
             Ok::<_, String>((parts, launcher))
         };
-        let before = self.sessions.disk.measured_before(self.place).await;
+        let before = self.sessions.disk.measured_before(self.place, cache).await;
         let parts = self.sessions.kernel.blocking(move || Ok(begin())).await;
         let ((agent, handle), launcher) = parts.map_err(|error| error.to_string())??;
         let watch = self.sessions.disk.watch(self.place, &handle, before);
@@ -321,6 +327,7 @@ impl Keeper {
             network_socket,
             env,
             server_env,
+            toolchains: PlacedToolchains::default(),
         }
     }
 

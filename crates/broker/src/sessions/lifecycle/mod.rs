@@ -5,6 +5,7 @@
 pub(super) mod agent;
 pub(super) mod choice;
 pub(super) mod end;
+pub(super) mod equipment;
 pub(super) mod keeper;
 pub(super) mod key;
 pub(super) mod remote;

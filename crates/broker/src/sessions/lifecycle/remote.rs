@@ -58,6 +58,7 @@ impl Sessions {
             origin,
             network: None,
             limits: None,
+            toolchains: None,
             choice: StartChoice::default(),
         };
         let session = self.start_session(start).await?.id;

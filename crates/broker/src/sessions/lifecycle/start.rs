@@ -11,7 +11,7 @@ use ringback_proto::ids::{SessionId, WorkspaceId};
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::Principal;
 use ringback_proto::record::{ProjectRecord, Record, SessionRecord, SessionState, WorkspaceRecord};
-use ringback_proto::request::SpendLimits;
+use ringback_proto::request::{SessionToolchains, SpendLimits};
 use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
@@ -70,6 +70,8 @@ pub(crate) struct StartSession {
     pub(crate) network: Option<NetworkPolicy>,
     /// Its spending limits; the project's where absent.
     pub(crate) limits: Option<SpendLimits>,
+    /// The user's toolchains; those of its workspace if absent.
+    pub(crate) toolchains: Option<SessionToolchains>,
     /// What is chosen for its agent instead of what is configured.
     pub(crate) choice: StartChoice,
 }
@@ -151,6 +153,9 @@ impl Sessions {
         let now = self.kernel.now().unix;
         let made = self.session_key(start, place.id, place.owner)?;
         let dir = self.make_dirs(workspace.id).await?;
+        if let Some(toolchains) = &start.toolchains {
+            self.workspaces.keep_toolchains(workspace, toolchains).await?;
+        }
         let reach = network.clone().map(Reach::new);
         let holder = Holder { id: place.id, dir: &dir, chosen: &chosen, reach: reach.as_ref() };
         let doors = self.networks.open_doors(holder)?;

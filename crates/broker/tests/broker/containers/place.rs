@@ -79,6 +79,7 @@ impl Place {
             caller_tools: None,
             network: None,
             limits: None,
+            toolchains: None,
             model: None,
             permissions: None,
         };

@@ -16,9 +16,9 @@ use ringback_proto::request::{
 use ringback_proto::tool::tools::{SessionGet, WorkspaceGet};
 use serde::Serialize;
 
-use super::changes;
 use super::links::Links;
 use super::origin::Origins;
+use super::{branch, changes};
 use crate::config::Environment;
 use crate::connection::Target;
 use crate::failure::Failure;
@@ -26,12 +26,12 @@ use crate::pick::{IdArg, SessionArg};
 use crate::screen::{Screen, counted};
 
 /// The remedy for a file that cannot be applied.
-const LEAVE_OUT: &str = "`--except PATH` leaves a file out";
+pub(super) const LEAVE_OUT: &str = "`--except PATH` leaves a file out";
 
 /// What to apply, and where.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ringback session apply gogol_… --dry-run\n  ringback session apply gogol_…\n  ringback session apply gogol_… --except target\n\nNothing is \
+    after_help = "Examples:\n  ringback session apply gogol_… --dry-run\n  ringback session apply gogol_…\n  ringback session apply gogol_… --except target\n  ringback session apply gogol_… --branch fix-the-test\n\nNothing is \
                   written if a file here matches neither the copy nor the agent's version, unless \
                   `--force`\nis given. No symbolic link is followed, none is created that leads out of the \
                   directory, and\nnothing is written below `.git`."
@@ -51,6 +51,9 @@ pub struct ApplyArgs {
     /// Overwrite files that changed here since the copy
     #[arg(long)]
     pub force: bool,
+    /// Commit the changes to this new branch of the repository, and leave the directory as it is
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["dry_run", "force"])]
+    pub branch: Option<String>,
 }
 
 /// The action for a file.
@@ -80,7 +83,9 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let id = args.id.find_at(target).await?;
     args.id = IdArg::Whole(id);
-    let dir = args.dir.clone().or_else(|| Origins::of(environment).find(id)).ok_or_else(|| {
+    let origin = Origins::of(environment).find(id);
+    let named = args.dir.clone().or_else(|| origin.as_ref().map(|origin| origin.dir.clone()));
+    let dir = named.ok_or_else(|| {
         let text =
             format!("unknown directory of session {id}; give the one to change with `--dir DIR`");
         Failure::Usage(text)
@@ -88,6 +93,11 @@ pub(super) async fn run(
     let failed = |source| Failure::File { action: "open", path: dir.clone(), source };
     let dir = dir.canonicalize().map_err(failed)?;
     let tree = Tree::open(&dir).map_err(|error| wrong(&error))?;
+    if let Some(name) = &args.branch {
+        let base = origin.and_then(|origin| origin.base);
+        let branch = branch::NewBranch { name, base, dir: &dir, tree: &tree, environment };
+        return target.run(async |client| branch.make(client, screen, &args).await).await;
+    }
     target.run(async |client| apply(client, screen, &args, &tree, &dir).await).await
 }
 
@@ -100,13 +110,7 @@ async fn apply(
 ) -> Result<(), Failure> {
     let session_id = args.id.find(client).await?;
     let session = client.call::<SessionGet>(SessionGetRequest { session_id }).await?;
-    let changed = changes::of(client, session_id, None).await?;
-    changes::remark_skipped(screen, &changed);
-    let mut changes = changed.changes;
-    let n_changed = changes.len();
-    changes
-        .retain(|change| !args.except.iter().any(|path| Path::new(&change.path).starts_with(path)));
-    let n_left_out = n_changed - changes.len();
+    let WantedChanges { changes, n_left_out } = wanted(client, screen, args).await?;
     let mut plan = plan(tree, &changes, args.force)?;
     check_links(client, &session, tree, &changes).await?;
     // Removals first: a directory may have become a file, or a file a directory.
@@ -132,6 +136,27 @@ async fn apply(
         screen.remark(format_args!("{} left out", counted(n_left_out, "file")));
     }
     Ok(())
+}
+
+/// The changes to apply.
+pub(super) struct WantedChanges {
+    pub(super) changes: Vec<WorkspaceChange>,
+    pub(super) n_left_out: usize,
+}
+
+/// Returns the changes, without those that are to be left out.
+pub(super) async fn wanted(
+    client: &Client,
+    screen: Screen,
+    args: &ApplyArgs,
+) -> Result<WantedChanges, Failure> {
+    let changed = changes::of(client, args.id.find(client).await?, None).await?;
+    changes::remark_skipped(screen, &changed);
+    let mut changes = changed.changes;
+    let n_changed = changes.len();
+    changes
+        .retain(|change| !args.except.iter().any(|path| Path::new(&change.path).starts_with(path)));
+    Ok(WantedChanges { n_left_out: n_changed - changes.len(), changes })
 }
 
 /// Plans the action for each file, and checks all of them before anything is written.
@@ -182,7 +207,7 @@ fn plan<'a>(
 }
 
 /// Returns why a change is refused even with `--force`.
-fn refusal(change: &WorkspaceChange) -> Option<&'static str> {
+pub(super) fn refusal(change: &WorkspaceChange) -> Option<&'static str> {
     let path = Path::new(&change.path);
     if change.lossy {
         return Some("has a name that is not UTF-8");
@@ -215,7 +240,7 @@ fn here(tree: &Tree, path: &Path) -> Result<Option<FileState>, TreeError> {
 }
 
 /// Refuses links that would lead out of the directory, directly or through other links.
-async fn check_links(
+pub(super) async fn check_links(
     client: &Client,
     session: &SessionResponse,
     tree: &Tree,
@@ -286,23 +311,40 @@ async fn carry_out(
         (FileAction::Remove, _) => return tree.remove(path).map_err(|error| wrong(&error)),
         (FileAction::Write | FileAction::Nothing, _) => return Ok(()),
     };
+    match fetch(client, session, change, after).await? {
+        Fetched::Link(target) => tree.link(path, Path::new(&target)),
+        Fetched::File(mut content) => tree.write(path, &mut content, after.executable).map(drop),
+    }
+    .map_err(|error| wrong(&error))
+}
+
+/// A file or a symbolic link of the agent.
+pub(super) enum Fetched {
+    File(Box<dyn Read>),
+    Link(String),
+}
+
+/// Fetches a file, as it was when the changes were listed.
+pub(super) async fn fetch(
+    client: &Client,
+    session: &SessionResponse,
+    change: &WorkspaceChange,
+    after: &FileState,
+) -> Result<Fetched, Failure> {
     let got = get(client, session, change).await?;
-    let changed = || changing(change);
     if let Some(target) = got.target {
         let hash = BlobHash::from_bytes(*blake3::hash(target.as_bytes()).as_bytes());
-        if hash != after.hash {
-            return Err(changed());
-        }
-        return tree.link(path, Path::new(&target)).map_err(|error| wrong(&error));
+        return if hash == after.hash { Ok(Fetched::Link(target)) } else { Err(changing(change)) };
     }
-    let mut content: Box<dyn Read> = match (got.data, got.content_hash) {
+    match (got.data, got.content_hash) {
         (Some(data), _) if blake3::hash(&data.0).as_bytes() == after.hash.as_bytes() => {
-            Box::new(Cursor::new(data.0))
+            Ok(Fetched::File(Box::new(Cursor::new(data.0))))
         }
-        (None, Some(hash)) if hash == after.hash => Box::new(downloaded(client, hash).await?),
-        (Some(_) | None, _) => return Err(changed()),
-    };
-    tree.write(path, &mut content, after.executable).map(drop).map_err(|error| wrong(&error))
+        (None, Some(hash)) if hash == after.hash => {
+            Ok(Fetched::File(Box::new(downloaded(client, hash).await?)))
+        }
+        (Some(_) | None, _) => Err(changing(change)),
+    }
 }
 
 /// Downloads content to an unnamed temporary file.

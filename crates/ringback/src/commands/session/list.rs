@@ -42,7 +42,7 @@ pub(super) async fn show(
     };
     let rows = listed.sessions.iter().zip(ids_shown).zip(messages);
     let rows = rows.map(|((session, id), message)| {
-        let dir = origins.find(session.session_id).map(|dir| short_dir(&dir));
+        let dir = origins.find(session.session_id).map(|origin| short_dir(&origin.dir));
         let dir = dir.unwrap_or_else(|| "-".to_owned());
         let age = ago(session.created_at);
         [id, session.agent.clone(), standing(session), age, dir, message]

@@ -197,6 +197,7 @@ sample!(
         caller_tools: None,
         network: None,
         limits: None,
+        toolchains: None,
         model: None,
         permissions: None,
     },
@@ -210,6 +211,11 @@ sample!(
         caller_tools: Some(caller_tools()),
         network: Some(network()),
         limits: Some(SpendLimits::default()),
+        toolchains: Some(SessionToolchains {
+            path: awkward(),
+            variables: [(awkward(), awkward())].into(),
+            directory: Some(awkward()),
+        }),
         model: Some(model_choice()),
         permissions: Some(PermissionMode::Deny),
     }

@@ -1,0 +1,4 @@
+#[test]
+fn an_empty_text_has_none() {
+    assert_eq!(words::count(" \n"), 0);
+}

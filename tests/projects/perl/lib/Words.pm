@@ -1,0 +1,7 @@
+package Words;
+use strict;
+use warnings;
+
+sub count { my @words = split ' ', shift; return scalar @words }
+
+1;

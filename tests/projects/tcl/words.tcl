@@ -1,0 +1,1 @@
+proc count {text} { return [llength [regexp -all -inline {\S+} $text]] }
