@@ -253,9 +253,10 @@ impl Target {
         self.iopub.as_deref()
     }
 
-    /// Returns whether it is a socket that only the daemon's own user can reach.
-    pub(crate) fn is_own_socket(&self) -> bool {
-        self.endpoint.starts_with("ipc:") && matches!(self.credentials, Credentials::None)
+    /// Returns whether calls over an own socket are those of the daemon's user: a token would make
+    /// them those of its owner.
+    pub(crate) const fn is_without_token(&self) -> bool {
+        matches!(self.credentials, Credentials::None)
     }
 
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {

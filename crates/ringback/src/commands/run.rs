@@ -100,7 +100,7 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), 
     let target = args.connect.target_or_start(environment).await?;
     let client = target.connect().await?;
     // Paths of this machine mean nothing to a daemon of someone else, and it would refuse them.
-    let is_own = target.is_own_socket();
+    let is_own = target.is_without_token() && target.is_own_socket().await;
     let shows_toolchains = is_own && !args.copy.no_toolchains;
     let toolchains = shows_toolchains.then(|| toolchains::of(environment, copy.dir()));
     if let Some(toolchains) = &toolchains {
