@@ -47,6 +47,7 @@ fn login() -> SessionContext {
         description: None,
         input_schema: Some(Raw(schema)),
         timeout_ms: None,
+        allowed: false,
     };
     SessionContext {
         caller_id: Some("me".to_owned()),

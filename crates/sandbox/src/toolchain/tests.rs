@@ -1,3 +1,4 @@
+//! What is found on a PATH, and what of it is shown.
 use std::os::unix::fs::symlink;
 
 use super::*;

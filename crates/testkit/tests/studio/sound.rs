@@ -195,18 +195,19 @@ async fn heard(subscriber: &mut Subscriber) -> (u64, u64, u64, Vec<u8>) {
                 let StreamChunk::PartialAudio { samples, .. } = chunk else { panic!("{chunk:?}") };
                 sound.extend_from_slice(&samples.0);
             }
-            Notice::Event(event) => match event.event {
-                Event::StreamStarted { stream_id, tool, job_id } => {
+            Notice::Event(event) => {
+                if let Event::StreamStarted { stream_id, tool, job_id } = event.event {
                     assert_eq!((tool.as_str(), job_id.is_some()), ("midi_to_wav", true));
                     (started, first, sound) = (Some(stream_id), 0, Vec::new());
+                    continue;
                 }
-                Event::StreamEnded { stream_id, data, .. } => {
-                    assert!(started.is_none_or(|started| started == stream_id));
-                    return (first, last, data, sound);
-                }
-                other => panic!("{other:?}"),
-            },
-            other => panic!("{other:?}"),
+                let Event::StreamEnded { stream_id, data, .. } = event.event else {
+                    panic!("{event:?}")
+                };
+                assert!(started.is_none_or(|started| started == stream_id));
+                return (first, last, data, sound);
+            }
+            notice @ (Notice::Missed(_) | Notice::Other { .. }) => panic!("{notice:?}"),
         }
     }
 }

@@ -7,8 +7,8 @@ use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash, JobId, WorkspaceId
 use ringback_proto::principal::KeyLevel;
 use ringback_proto::record::{
     AnnotationRecord, ArtifactRecord, ConnectionRecord, HintRecord, IdentityKey, IdentityRecord,
-    JobRecord, JobState, ProjectRecord, Record, SessionRecord, SessionState, SourceRecord,
-    SpendingRecord, WorkspaceRecord,
+    JobRecord, JobState, ProjectRecord, Record, SessionChoice, SessionRecord, SessionState,
+    SourceRecord, SpendingRecord, WorkspaceRecord,
 };
 use ringback_proto::request::{HintKind, ProjectLimits, SourceRole};
 
@@ -106,6 +106,7 @@ fn places(random: &mut Random) -> Vec<Record> {
             key: None,
             network: None,
             spending: SpendingRecord::default(),
+            choice: SessionChoice::default(),
         })));
     }
     records
