@@ -1,8 +1,8 @@
 """A HOOT01 worker as a stranger would write it: tools are generators that yield progress, or None while
 they wait.
 
-One thread, one DEALER. Every running tool takes a step in turn; a Cancel closes it between two steps. Without
-credit for the bytes that it sends, a tool waits for its turn.
+One thread, one DEALER. Every running tool takes a step in turn; a Cancel closes it between two steps. A chunk of
+audio, MIDI or content waits until its call has credit; an answer needs none.
 Started as a program it serves the tools that `ringback verify worker` calls; `--careless` ignores credit and jobs.
 """
 
@@ -38,6 +38,8 @@ class Running:
         self.steps = steps
         self.job_id = {"job_id": request["job_id"]} if "job_id" in request else {}
         self.credit = FIRST_CREDIT
+        # A chunk that waits for credit.
+        self.waiting = None
 
 
 class Worker:
@@ -122,11 +124,11 @@ class Worker:
     def step(self, request_id):
         """One step of a tool: a chunk, its result, or its error."""
         call = self.running[request_id]
-        if call.credit <= 0 and not self.careless:
-            return
         try:
-            chunk = next(call.steps)
-            if chunk is not None:
+            chunk = call.waiting or next(call.steps)
+            needs_credit = chunk is not None and chunk["type"].startswith("partial_")
+            call.waiting = chunk if needs_credit and call.credit <= 0 and not self.careless else None
+            if chunk is not None and call.waiting is None:
                 self.send_chunk(request_id, call, chunk)
             return
         except StopIteration as end:

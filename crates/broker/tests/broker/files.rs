@@ -356,10 +356,10 @@ async fn a_diff_is_bounded_and_says_so() {
 async fn a_start_too_large_to_remember_is_told_by_the_limit() {
     let place = Place::new().await;
     let large = fs::File::create(place.dir.join("large")).unwrap();
-    large.set_len((256 << 20) + 1).unwrap();
+    large.set_len((8 << 30) + 1).unwrap();
     place.begin().await;
     let (code, message) = place.refused(place.diff_request()).await;
-    assert!(code == "too_large" && message.contains("268435456 bytes"), "{code} {message}");
+    assert!(code == "too_large" && message.contains("8589934592 bytes"), "{code} {message}");
     end(&place.fixture, &place.who, place.session).await;
     let delete =
         WorkspaceDeleteRequest { project_id: place.project, workspace_id: place.workspace };
@@ -421,7 +421,7 @@ async fn what_cannot_be_looked_at_is_skipped_and_named() {
         let next = fs::File::open(at.join(&long)).unwrap();
         dir = format!("/proc/self/fd/{}", std::os::fd::IntoRawFd::into_raw_fd(next)).into();
     }
-    fs::File::create(place.dir.join("sparse")).unwrap().set_len(2 << 30).unwrap();
+    fs::File::create(place.dir.join("sparse")).unwrap().set_len(11 << 30).unwrap();
     fs::write(place.dir.join("new"), "2\n").unwrap();
     let diff = place.diff().await;
     let changed: Vec<_> = diff.changes.iter().map(|change| change.path.as_str()).collect();

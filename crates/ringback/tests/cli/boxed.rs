@@ -11,7 +11,8 @@ use crate::support::{Daemon, Run, file, is_confinable};
 /// Runs each message in a shell, and says its output.
 const AGENT: &str = r#"import json, subprocess, sys
 for line in sys.stdin:
-    ran = subprocess.run(["/bin/sh", "-c", json.loads(line)["text"]], capture_output=True, text=True)
+    ran = subprocess.run(["/bin/sh", "-c", json.loads(line)["text"]], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True)
     said = ran.stdout + ran.stderr + f"code {ran.returncode}\n"
     print(json.dumps({"type": "message", "text": said}), flush=True)
     print('{"type":"done"}', flush=True)

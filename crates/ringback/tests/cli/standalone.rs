@@ -26,7 +26,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         (&["call", "job_sleep"], "missing field `milliseconds`"),
         (&["call", "ping", "--json", "[]"], "not an object"),
         (&["events", "--type", "job.progres"], "did you mean `job.progress`?"),
-        (&["jobs", "job_12"], "32 hex digits"),
+        (&["jobs", "job_1z"], "32 hex digits"),
         (&["token", "create", "x", "--scope", "all"], "[possible values: read, write, admin]"),
         (&["token", "create", "x", "--scope", "read", "--expires-in", "soon"], "such as 90s"),
         (&["tools", "--daemon", "carrier-pigeon"], "carrier-pigeon"),

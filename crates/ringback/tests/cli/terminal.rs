@@ -113,7 +113,16 @@ fn a_run_is_one_readable_transcript() {
 {"call":{"tool":"here_missing","arguments":{"n":1}}}
 {"write":{"path":"new.txt","text":"new\n"}}
 {"say":"All done."}"#;
-    let words = ["run", script, "--dir", dir.to_str().unwrap(), "--tool", "notify=true"];
+    let words = [
+        "run",
+        script,
+        "--agent",
+        "scripted",
+        "--dir",
+        dir.to_str().unwrap(),
+        "--tool",
+        "notify=true",
+    ];
     let (code, shown) = Terminal::start(on_terminal(daemon.client(&words)), 100).ended();
     let text = settled(&shown);
     assert_eq!(code, Some(0), "{text}");
@@ -139,7 +148,7 @@ fn colours_are_shown_only_where_they_are_wanted() {
     let dir = work(&daemon);
     let bad = file(daemon.home(), "bad.abc", b"X:1\nT:t\nL:1/4\nK:C\nCD [CE\n");
     let script = r#"{"write":{"path":"new.txt","text":"new\n"}}"#;
-    let run = ["run", script, "--dir", dir.to_str().unwrap()];
+    let run = ["run", script, "--agent", "scripted", "--dir", dir.to_str().unwrap()];
     let commands: [&[&str]; 5] = [
         &run,
         &["session", "diff", "last"],
@@ -184,7 +193,9 @@ fn nothing_that_others_wrote_moves_the_cursor() {
     let (escape_tool, complain_tool) =
         (format!("esc=sh {}", escape.display()), format!("no=sh {}", complain.display()));
     let tools = ["--tool", &escape_tool, "--tool", &complain_tool];
-    let words = [&["run", script, "--dir", dir.to_str().unwrap()][..], &tools[..]].concat();
+    let words =
+        [&["run", script, "--agent", "scripted", "--dir", dir.to_str().unwrap()][..], &tools[..]]
+            .concat();
     let all = shown(&daemon, &words, 200);
     assert!(!all.contains(EVIL) && !all.contains('\u{9b}'), "{all:?}");
     for part in ["← ok", "said ", "thought ", "+", "the agent failed: `"] {
@@ -221,7 +232,11 @@ fn a_narrow_window_shows_the_session_its_message_and_its_directory() {
     let daemon = Daemon::start();
     let dir = work(&daemon);
     let message = "# fix the failing test, and tell me what was wrong with it in all its detail";
-    crate::run::run(&daemon, &["run", message, "--dir", dir.to_str().unwrap()]).done();
+    crate::run::run(
+        &daemon,
+        &["run", message, "--agent", "scripted", "--dir", dir.to_str().unwrap()],
+    )
+    .done();
     let listed = shown(&daemon, &["session", "list"], 60);
     let plain = console::strip_ansi_codes(&listed).into_owned();
     for line in plain.lines() {
@@ -307,7 +322,8 @@ fn a_question_is_asked_in_one_notation() {
     let script = r#"{"ask":{"tool":"sed -i s/a/b/ x"}}
 {"expect":{"is_error":false}}
 {"say":"thanks"}"#;
-    let command = daemon.client(&["run", script, "--dir", dir.to_str().unwrap()]);
+    let command =
+        daemon.client(&["run", script, "--agent", "scripted", "--dir", dir.to_str().unwrap()]);
     let terminal = Terminal::start(on_terminal(command), 80);
     terminal.wait_for("type a number and press Enter");
     terminal.types("5\n");
@@ -326,7 +342,15 @@ fn a_question_is_asked_in_one_notation() {
 fn attached_again_a_terminal_serves_its_tools() {
     let daemon = Daemon::start();
     let dir = work(&daemon);
-    let words = ["run", r#"{"say":"first"}"#, "--keep", "--dir", dir.to_str().unwrap()];
+    let words = [
+        "run",
+        r#"{"say":"first"}"#,
+        "--agent",
+        "scripted",
+        "--keep",
+        "--dir",
+        dir.to_str().unwrap(),
+    ];
     let tool = ["--tool", "shout=tr a-z A-Z"];
     crate::run::run(&daemon, &[&words[..], &tool[..]].concat()).done();
     let mut attach = daemon.client(&[&["session", "attach", "last"][..], &tool[..]].concat());

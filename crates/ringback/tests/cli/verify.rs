@@ -221,18 +221,19 @@ fn a_good_worker_passes() {
 #[test]
 fn a_worker_that_works_off_a_queue_and_hides_failures_is_found_out() {
     let flaws = WorkerFlaws {
-        is_silent: true,
         takes_one_at_a_time: true,
         answers_failure_with_success: true,
         ..WorkerFlaws::default()
     };
-    let expected = [
-        "runs two calls at once",
-        "answers a failure with an error",
-        "waits for credit",
-        "gives a sign of life when idle",
-    ];
+    let expected =
+        ["runs two calls at once", "answers a failure with an error", "waits for credit"];
     assert_eq!(worker_failed(flaws), expected);
+}
+
+#[test]
+fn a_worker_that_is_silent_when_idle_is_found_out() {
+    let flaws = WorkerFlaws { is_silent: true, ..WorkerFlaws::default() };
+    assert_eq!(worker_failed(flaws), ["gives a sign of life when idle"]);
 }
 
 #[test]

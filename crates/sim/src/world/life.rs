@@ -299,6 +299,8 @@ async fn listen(mut subscription: Subscription, recorder: Recorder) {
                     (Event::JobStateChanged { job_id, state, .. }, _) => {
                         EventContent::State(*job_id, *state)
                     }
+                    // A stream ends with its job, so its end is published after the job's.
+                    (Event::StreamEnded { .. }, _) => EventContent::Other,
                     (_, Some(job_id)) => EventContent::Progress(job_id),
                     (_, None) => EventContent::Other,
                 },

@@ -158,7 +158,7 @@ mod tests {
         let shown = in_full(screen, Some(blocks)).join("\n");
         assert_eq!(shown, "    --- a.py\n    +++ a.py\n    -one\n    +two");
         let shown = in_full(screen, Some(r#"{"command":"ls\nrm x","n":1,"diff":"-a\n+b\n"}"#));
-        assert_eq!(shown.concat(), "    command:\n      ls\n      rm x    n: 1    -a\n    +b");
+        assert_eq!(shown.concat(), "    command:\n      ls\n      rm x    -a\n    +b    n: 1");
         assert!(in_full(screen, None).is_empty());
     }
 }
