@@ -11,9 +11,9 @@ from world import LIMIT, quick
 SECRET = "attack-secret-41"
 # Every file of the sandbox but the system, without the word itself on any command line.
 SEARCH = (
-    "for it in $(find / -xdev -maxdepth 9 -type f -not -path '/proc/*' -not -path '/usr/*' -size -64k 2>/dev/null);"
-    " do grep -l 'attack-[s]ecret' $it 2>/dev/null; done;"
-    " for it in $(awk '{print $5}' /proc/self/mountinfo | grep -v '^/usr\\|^/proc'); do"
+    "find / -xdev -maxdepth 9 -type f -not -path '/proc/*' -not -path '/usr/*' -size -64k"
+    " -exec grep -l 'attack-[s]ecret' {} + 2>/dev/null;"
+    " for it in $(awk '{print $5}' /proc/self/mountinfo | grep -v '^/$\\|^/usr\\|^/proc\\|^/dev\\|^/sys'); do"
     " grep -rl 'attack-[s]ecret' $it 2>/dev/null; done; env | grep 'attack-[s]ecret'; echo searched"
 )
 
@@ -99,7 +99,7 @@ def no_secret_on_the_path_is_shown(world):
         dirs = ["node/bin", ".cargo/bin", "go/bin", "mvn/bin", "py/bin", "jdk/bin", "bin", ".local/bin", ".docker/bin"]
         path = ":".join(str(home / it) for it in dirs) + f":.:{home}:/etc:/usr/bin:/bin"
         variables = {"GOROOT": str(home), "JAVA_HOME": str(home / "jdk"), "PYENV_ROOT": str(home / ".ssh")}
-        said = run(target, project, f"command -v cargo go mvn java; {SEARCH}", path=path, home=home, **variables)
+        said = run(target, project, f"for it in cargo go mvn java; do command -v $it; done; {SEARCH}", path=path, home=home, **variables)
         shown = [line for line in said.splitlines() if SECRET in line or line.startswith(str(home))]
         expected = [str(home / it) for it in (".cargo/bin/cargo", "go/bin/go", "mvn/bin/mvn", "jdk/bin/java")]
         assert shown == expected and "searched" in said, said
@@ -116,8 +116,9 @@ def no_token_and_no_agent_shows_a_path(world):
     session = target.agent("true", project_id=target.project(key_level="write"))
     try:
         session.said()
-        answer = target.tool("session_spawn", request, token=session.key(), project_id=session.project)
-        assert answer.status == 403, answer
+        with session.relay() as relay:
+            kind, said = relay.call(session.key(), "session_spawn", project_id=session.project, **request)
+        assert kind in ("forbidden", "permission_denied"), (kind, said)
     finally:
         session.end()
 
