@@ -359,7 +359,7 @@ async fn a_start_too_large_to_remember_is_told_by_the_limit() {
     large.set_len((8 << 30) + 1).unwrap();
     place.begin().await;
     let (code, message) = place.refused(place.diff_request()).await;
-    assert!(code == "too_large" && message.contains("8589934592 bytes"), "{code} {message}");
+    assert!(code == "too_large" && message.contains("more than 8 GiB"), "{code} {message}");
     end(&place.fixture, &place.who, place.session).await;
     let delete =
         WorkspaceDeleteRequest { project_id: place.project, workspace_id: place.workspace };

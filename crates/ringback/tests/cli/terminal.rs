@@ -198,8 +198,9 @@ fn nothing_that_others_wrote_moves_the_cursor() {
             .concat();
     let all = shown(&daemon, &words, 200);
     assert!(!all.contains(EVIL) && !all.contains('\u{9b}'), "{all:?}");
+    let plain = console::strip_ansi_codes(&all);
     for part in ["← ok", "said ", "thought ", "+", "the agent failed: `"] {
-        assert!(all.contains(part), "{part}: {all:?}");
+        assert!(plain.contains(part), "{part}: {all:?}");
     }
     assert!(all.matches(HARMLESS).count() >= 6, "{all:?}");
 
@@ -323,7 +324,7 @@ fn a_question_is_asked_in_one_notation() {
 {"expect":{"is_error":false}}
 {"say":"thanks"}"#;
     let command =
-        daemon.client(&["run", script, "--agent", "scripted", "--dir", dir.to_str().unwrap()]);
+        daemon.client(&["run", script, "--agent", "talks", "--dir", dir.to_str().unwrap()]);
     let terminal = Terminal::start(on_terminal(command), 80);
     terminal.wait_for("type a number and press Enter");
     terminal.types("5\n");
@@ -360,8 +361,10 @@ fn attached_again_a_terminal_serves_its_tools() {
         format!("{script}\n").as_bytes(),
     );
     let attached = attached.done();
-    let line = "→ shout {\"text\":\"hello\"}\n← ok, ";
-    assert!(attached.stdout.contains(line) && attached.stdout.contains("HELLO"), "{attached:?}");
+    // The call may come before what the session said earlier.
+    for part in ["→ shout {\"text\":\"hello\"}\n", "\n← ok, ", "HELLO"] {
+        assert!(attached.stdout.contains(part), "{part}: {attached:?}");
+    }
     let ended = ringback(daemon.home()).args(["session", "end", "last"]).output().unwrap();
     assert!(ended.status.success(), "{ended:?}");
 }

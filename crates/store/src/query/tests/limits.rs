@@ -117,11 +117,11 @@ fn what_exceeds_a_limit_is_refused() {
     let tables: Vec<_> = (0..900).map(|n| format!("t{n} as(t{})", n + 1)).collect();
     let long = format!("SELECT 1 AS x -- {}", "x".repeat(SQL_BYTES_MAX));
     let pattern = format!("SELECT 'x' LIKE '{}' AS x", "x".repeat(257));
-    let many: Vec<_> = (0..10)
+    let many: Vec<_> = (0..25)
         .map(|n| {
             format!(
                 "(SELECT count(*) FROM artifacts WHERE {})",
-                vec!["size > 1"; 22 + n].join(" OR ")
+                vec!["size > 1"; 10 + n % 3].join(" OR ")
             )
         })
         .collect();
